@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slimset pack and slimset plan: request, run, report, exit status.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "interrupt.h"
+#include "options.h"
+#include "pack_request.h"
+#include "progress.h"
+
+static int exit_status_of(enum slimset_status status, const struct slimset_report *report,
+                          const struct slimset_run *run)
+{
+    bool budget = run->max_rejects >= 0 || run->max_rejects_percent >= 0;
+    switch (status) {
+    case SLIMSET_OK:
+        if (report->rejects_over_budget)
+            return 1;
+        return report->rejects > 0 && !budget ? 3 : 0;
+    case SLIMSET_USAGE:
+    case SLIMSET_DIFFERS: return 2;
+    case SLIMSET_INTERRUPTED: return interrupt_exit_status() != 0 ? interrupt_exit_status() : 130;
+    default: return 1;
+    }
+}
+
+/* Whether what is finished is kept, so that the same call goes on from there. */
+static bool resumable(enum slimset_status status, const struct slimset_run *run)
+{
+    return !run->dry_run && (status == SLIMSET_INTERRUPTED || status == SLIMSET_IO ||
+                             status == SLIMSET_LIMIT || status == SLIMSET_NO_MEMORY);
+}
+
+int cmd_pack(int argc, char **argv)
+{
+    struct pack_request r;
+    struct progress p;
+    struct slimset_report report;
+    struct slimset_error err;
+    int exit_status = 2;
+    memset(&report, 0, sizeof report);
+    memset(&err, 0, sizeof err);
+    if (!pack_request_parse(&r, argc, argv, &exit_status))
+        goto out;
+    progress_init(&p, &r.shown);
+    if (r.bare_resize != NULL) {
+        char text[160];
+        snprintf(text, sizeof text, "--resize %.20s is taken as long:%.20s, the longest side at most that many pixels",
+                 r.bare_resize, r.bare_resize);
+        progress_note(&p, text);
+    }
+    r.run.stop = interrupt_install();
+    r.run.event = progress_event;
+    r.run.event_arg = &p;
+
+    enum slimset_status status = slimset_pack(&r.recipe, &r.run, &report, &err);
+    exit_status = exit_status_of(status, &report, &r.run);
+    progress_end(&p);
+    if (status != SLIMSET_OK) {
+        progress_error(&p, exit_status, err.text,
+                       resumable(status, &r.run) ? "What is finished is kept: the same command again continues."
+                       : status == SLIMSET_USAGE ? "See: slimset help pack" : NULL);
+        goto out;
+    }
+    if (r.shown.json)
+        pack_report_json(&r, &report, exit_status);
+    else if (!r.shown.quiet)
+        pack_report_print(&r, &report);
+    else if (report.rejects > 0)
+        fprintf(stderr, "slimset %s: %llu inputs were rejected\n", argv[0],
+                (unsigned long long)report.rejects);
+out:
+    pack_request_fini(&r);
+    return exit_status;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pack_request.h"
+#include "slimset/reader.h"
+#include "text.h"
+
+/* What each note means, by its bit; the short names are slimset_note_name's. */
+static const char *const note_meaning[] = {
+    [0] = "decoded and encoded again",
+    [1] = "pixel size changed",
+    [2] = "turned upright, orientation tag removed",
+    [3] = "image bytes passed through, nothing had to change",
+    [4] = "re-encoding was not smaller, source bytes kept",
+    [5] = "metadata removed from passed-through bytes",
+    [6] = "alpha channel dropped, opaque everywhere",
+    [7] = "real transparency laid on the background colour",
+    [8] = "colour profile dropped, numbers kept",
+    [9] = "converted to sRGB through the colour profile",
+    [10] = "CMYK converted by the plain formula",
+    [11] = "16 bits kept",
+    [12] = "16-bit values scaled to 8 bits",
+    [13] = "first of several frames or pages",
+    [14] = "accepted with a harmless decoder warning",
+    [15] = "bytes after the end of the image ignored",
+    [16] = "progressive JPEG passed through, slow to read (--reencode all helps)",
+    [17] = "palette or 1, 2, 4 bits expanded to 8",
+    [18] = "resized by nearest neighbour (mask, depth)",
+    [19] = "a mask value vanished in downsizing",
+    [20] = "decoded by libvips",
+    [21] = "number of channels changed",
+    [22] = "PNG gamma ignored",
+    [23] = "colour profile unusable, ignored",
+    [24] = "made by slimset (class number)",
+};
+
+static const char *meaning(unsigned bit)
+{
+    return bit < sizeof note_meaning / sizeof note_meaning[0] && note_meaning[bit] != NULL
+               ? note_meaning[bit] : "";
+}
+
+static const char *note_name(unsigned bit, char room[16])
+{
+    const char *name = slimset_note_name(bit);
+    if (name == NULL) {
+        snprintf(room, 16, "note-%u", bit);
+        name = room;
+    }
+    return name;
+}
+
+static void line(const char *label)
+{
+    printf("  %-9s  ", label);
+}
+
+static void print_ratio(uint64_t in, uint64_t out)
+{
+    if (in == 0)
+        return;
+    double percent = 100.0 * (double)out / (double)in;
+    printf(percent < 9.995 ? "  (%.2f %%)" : "  (%.1f %%)", percent);
+}
+
+static void print_rejects(const struct slimset_report *report, const char *out, bool dry_run)
+{
+    char a[TEXT_NUMBER_BYTES];
+    line("rejects");
+    printf("%s", text_count(a, report->rejects));
+    const char *between = ": ";
+    for (unsigned i = 1; i < SLIMSET_REJECT_COUNT; i++) {
+        if (report->reject_class[i] == 0)
+            continue;
+        printf("%s%s %s", between, text_count(a, report->reject_class[i]),
+               slimset_reject_name((enum slimset_reject)i));
+        between = ", ";
+    }
+    putchar('\n');
+    if (!dry_run) {
+        line("");
+        printf("list them: slimset ls %s --rejects\n", out);
+    }
+}
+
+static void print_totals(const struct pack_request *r, const struct slimset_report *report,
+                         const char *out)
+{
+    bool dry_run = r->run.dry_run;
+    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
+    if (dry_run)
+        printf("plan: %s samples", text_count(a, report->samples));
+    else
+        printf("%s: %s samples", out, text_count(a, report->samples));
+    printf(" in %u shard%s", report->shards, report->shards == 1 ? "" : "s");
+    if (report->splits > 1)
+        printf(", %u splits", report->splits);
+    if (report->classes > 0)
+        printf(", %s classes", text_count(a, report->classes));
+    puts(report->unchanged && !dry_run ? " (nothing had changed)" : "");
+    if (!dry_run) {
+        line("shards");
+        printf("%s written, %s kept\n", text_count(a, report->shards_written),
+               text_count(b, report->shards_kept));
+    }
+    if (report->in_bytes > 0) {
+        line("bytes");
+        printf("%s -> %s%s", text_bytes(a, report->in_bytes), dry_run ? "about " : "",
+               text_bytes(b, report->out_bytes));
+        print_ratio(report->in_bytes, report->out_bytes);
+        putchar('\n');
+    }
+    if (report->in_pixels > 0) {
+        line("pixels");
+        printf("%.1f M -> %.1f M", (double)report->in_pixels / 1e6, (double)report->out_pixels / 1e6);
+        print_ratio(report->in_pixels, report->out_pixels);
+        putchar('\n');
+    }
+    if (report->rejects > 0)
+        print_rejects(report, out, dry_run);
+    if (report->left_out > 0 || report->junk > 0) {
+        line("left out");
+        printf("%s that belong to no sample, %s skipped as junk\n", text_count(a, report->left_out),
+               text_count(b, report->junk));
+        if (!dry_run) {
+            line("");
+            printf("list them: slimset ls %s --left-out\n", out);
+        }
+    }
+    line("time");
+    if (report->seconds < 60)
+        printf("%.1f s", report->seconds);
+    else
+        printf("%s", text_duration(a, report->seconds));
+    /* Samples of shards that were kept cost nothing. */
+    if (report->seconds > 0.001 && report->shards_kept == 0 && !report->unchanged && !dry_run)
+        printf(", %.*f samples/s", (double)report->samples / report->seconds < 10 ? 1 : 0,
+               (double)report->samples / report->seconds);
+    putchar('\n');
+}
+
+static void print_notes(const struct slimset_report *report)
+{
+    char a[TEXT_NUMBER_BYTES], room[16];
+    bool titled = false;
+    for (unsigned bit = 0; bit < 32; bit++) {
+        if (report->note[bit] == 0)
+            continue;
+        if (!titled)
+            puts("\nwhat was seen and done (files: note, meaning)");
+        titled = true;
+        const char *words = meaning(bit);
+        printf("  %9s  %-*s%s%s\n", text_count(a, report->note[bit]), words[0] != '\0' ? 15 : 0,
+               note_name(bit, room), words[0] != '\0' ? "  " : "", words);
+    }
+}
+
+/* The names that a loader wants to hear. */
+struct loader_names {
+    char split[64], image[64], label[64];
+};
+
+static void copy_text(char *to, size_t room, struct slimset_text t)
+{
+    /* Only what can stand in a Python string as it is. */
+    bool plain = t.n > 0 && t.n < room;
+    for (size_t i = 0; plain && i < t.n; i++)
+        plain = t.bytes[i] > ' ' && t.bytes[i] < 0x7f && strchr("\"'\\*?[]{}", t.bytes[i]) == NULL;
+    if (plain) {
+        memcpy(to, t.bytes, t.n);
+        to[t.n] = '\0';
+    }
+}
+
+/* Looks into the finished dataset; names stay empty where it cannot tell. */
+static void find_names(const char *out, struct loader_names *names)
+{
+    struct slimset_reader *reader = NULL;
+    struct slimset_error err;
+    struct slimset_info info;
+    memset(names, 0, sizeof *names);
+    if (slimset_reader_open(out, &reader, &err) != SLIMSET_OK)
+        return;
+    slimset_reader_info(reader, &info);
+    uint64_t sample = 0;
+    for (uint64_t i = 0; i < info.splits; i++) {
+        struct slimset_split_view split;
+        if (slimset_reader_split(reader, i, &split, &err) != SLIMSET_OK)
+            break;
+        bool train = split.name.n == 5 && memcmp(split.name.bytes, "train", 5) == 0;
+        if ((names->split[0] == '\0' || train) && split.n_samples > 0) {
+            copy_text(names->split, sizeof names->split, split.name);
+            sample = split.first_sample;
+        }
+    }
+    struct slimset_sample_view view;
+    struct slimset_field_view field;
+    if (slimset_reader_sample(reader, sample, &view, &err) == SLIMSET_OK) {
+        for (uint32_t k = 0; k < view.n_fields; k++) {
+            if (slimset_reader_field(reader, sample, k, &field, &err) != SLIMSET_OK)
+                break;
+            if (strcmp(field.role, "image") == 0 && names->image[0] == '\0')
+                copy_text(names->image, sizeof names->image, field.name);
+            else if (strcmp(field.role, "label") == 0 && names->label[0] == '\0')
+                copy_text(names->label, sizeof names->label, field.name);
+        }
+    }
+    slimset_reader_close(reader);
+}
+
+static bool plain_path(const char *s)
+{
+    for (; *s != '\0'; s++)
+        if (*s < ' ' || *s == 0x7f || strchr("\"\\*?[]", *s) != NULL)
+            return false;
+    return true;
+}
+
+static void print_next(const struct pack_request *r, const struct slimset_report *report, const char *out)
+{
+    char a[TEXT_NUMBER_BYTES];
+    if (report->would_save_bytes > 0 && r->recipe.resize == SLIMSET_RESIZE_NONE)
+        printf("\nnothing was resized: --resize 512 would save about %s\n",
+               text_bytes(a, report->would_save_bytes));
+    if (r->run.dry_run) {
+        puts("\nnothing was written; to do it: slimset pack with the same options and -o OUT");
+        return;
+    }
+    if (report->samples == 0)
+        return;
+    puts("\nnext");
+    printf("  slimset ls %s             what is in it\n", out);
+    struct loader_names names;
+    find_names(r->run.out, &names);
+    if (r->recipe.layout == SLIMSET_LAYOUT_SHARDS && names.split[0] != '\0' && names.image[0] != '\0' &&
+        plain_path(r->run.out)) {
+        puts("  in Python, with webdataset and PyTorch:");
+        printf("    import glob, webdataset as wds\n"
+               "    urls = sorted(glob.glob(\"%s/%s-*.tar\"))\n"
+               "    data = wds.WebDataset(urls, shardshuffle=%s).decode(\"pil\").to_tuple(\"%s\"%s%s%s)\n",
+               r->run.out, names.split, report->shards > 1 ? "100" : "False", names.image,
+               names.label[0] ? ", \"" : "", names.label, names.label[0] ? "\"" : ",");
+    }
+}
+
+void pack_report_print(const struct pack_request *r, const struct slimset_report *report)
+{
+    char *out = malloc(TEXT_PATH_BYTES);
+    if (out == NULL)
+        return;
+    text_shell(out, TEXT_PATH_BYTES, r->run.out != NULL ? r->run.out : "OUT");
+    print_totals(r, report, out);
+    print_notes(report);
+    print_next(r, report, out);
+    free(out);
+}
+
+static void json_count(const char *name, uint64_t n)
+{
+    printf(",\"%s\":%llu", name, (unsigned long long)n);
+}
+
+void pack_report_json(const struct pack_request *r, const struct slimset_report *report, int exit_status)
+{
+    char room[16];
+    printf("{\"message_type\":\"summary\",\"exit_status\":%d,\"dry_run\":%s", exit_status,
+           r->run.dry_run ? "true" : "false");
+    if (r->run.out != NULL) {
+        fputs(",\"out\":", stdout);
+        text_json(stdout, r->run.out, strlen(r->run.out));
+    }
+    printf(",\"unchanged\":%s,\"rejects_over_budget\":%s", report->unchanged ? "true" : "false",
+           report->rejects_over_budget ? "true" : "false");
+    json_count("samples", report->samples);
+    json_count("rejects", report->rejects);
+    json_count("left_out", report->left_out);
+    json_count("junk", report->junk);
+    json_count("splits", report->splits);
+    json_count("classes", report->classes);
+    json_count("shards", report->shards);
+    json_count("shards_written", report->shards_written);
+    json_count("shards_kept", report->shards_kept);
+    json_count("in_bytes", report->in_bytes);
+    json_count("out_bytes", report->out_bytes);
+    json_count("in_pixels", report->in_pixels);
+    json_count("out_pixels", report->out_pixels);
+    json_count("would_save_bytes", report->would_save_bytes);
+    fputs(",\"rejects_by_class\":{", stdout);
+    const char *between = "";
+    for (unsigned i = 1; i < SLIMSET_REJECT_COUNT; i++) {
+        if (report->reject_class[i] > 0) {
+            printf("%s\"%s\":%llu", between, slimset_reject_name((enum slimset_reject)i),
+                   (unsigned long long)report->reject_class[i]);
+            between = ",";
+        }
+    }
+    fputs("},\"notes\":{", stdout);
+    between = "";
+    for (unsigned bit = 0; bit < 32; bit++) {
+        if (report->note[bit] > 0) {
+            printf("%s\"%s\":%llu", between, note_name(bit, room),
+                   (unsigned long long)report->note[bit]);
+            between = ",";
+        }
+    }
+    printf("},\"seconds\":%.3f}\n", report->seconds);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "item.h"
+
+#include <string.h>
+
+static enum slimset_status broken(struct slimset_error *err, const char *what)
+{
+    return err_set(err, SLIMSET_INTERNAL, "a worker answered with %s", what);
+}
+
+/* A re-encoded image must at least begin like its format. */
+static bool begins_right(const struct item_field *f, const uint8_t *p)
+{
+    size_t n = f->payload_bytes;
+    if (!(f->notes & NOTE_REENCODED))
+        return true;
+    switch (f->format) {
+    case FORMAT_JPEG:
+        return n > 4 && p[0] == 0xff && p[1] == 0xd8 && p[n - 2] == 0xff && p[n - 1] == 0xd9;
+    case FORMAT_PNG:
+        return n > 8 && memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0;
+    case FORMAT_WEBP:
+        return n > 12 && memcmp(p, "RIFF", 4) == 0 && memcmp(p + 8, "WEBP", 4) == 0;
+    case FORMAT_NPY:
+        return n >= 128 && memcmp(p, "\x93NUMPY", 6) == 0;
+    default:
+        return false;
+    }
+}
+
+static enum slimset_status field_check(const struct item_request *req, const struct item_field *f,
+                                       const uint8_t *payload, uint32_t i, struct slimset_error *err)
+{
+    uint8_t role = req->input[i].role;
+    bool image = role == SLIMSET_ROLE_IMAGE || role == SLIMSET_ROLE_MASK || role == SLIMSET_ROLE_DEPTH;
+    if (f->format >= FORMAT_COUNT || f->in_format >= FORMAT_COUNT)
+        return broken(err, "an unknown format");
+    if (f->w > 1u << 20 || f->h > 1u << 20 || f->in_w > 1u << 20 || f->in_h > 1u << 20)
+        return broken(err, "impossible dimensions");
+    if (image && req->op == ITEM_CONVERT && (f->w == 0 || f->h == 0))
+        return broken(err, "an image without dimensions");
+    if (f->orientation > 8 || f->quality > 100 || f->values > 65 || f->zero_permille > 1000 || f->equal_permille > 1000)
+        return broken(err, "numbers out of range");
+    if (req->op == ITEM_CONVERT && !begins_right(f, payload))
+        return broken(err, "bytes that are not what it calls them");
+    return SLIMSET_OK;
+}
+
+enum slimset_status item_answer_check(const struct item_request *req, const uint8_t *blob, size_t n,
+                                      struct slimset_error *err)
+{
+    const struct item_answer *a = (const struct item_answer *)(const void *)blob;
+    if (n < sizeof *a || a->blob_bytes != n)
+        return broken(err, "a wrong length");
+    if (a->ticket != req->ticket)
+        return broken(err, "another item's number");
+    if (a->status > SLIMSET_IO || a->reject >= SLIMSET_REJECT_COUNT ||
+        (a->status == SLIMSET_BAD_INPUT) != (a->reject != SLIMSET_REJECT_NONE))
+        return broken(err, "an unknown status");
+    if (a->status != SLIMSET_OK ? a->n_fields != 0 || a->failed_input >= req->n_inputs : a->n_fields != req->n_inputs)
+        return broken(err, "a wrong number of fields");
+    size_t at = sizeof *a + a->n_fields * sizeof(struct item_field);
+    if (a->text_bytes >= sizeof err->text || at + a->text_bytes > n)
+        return broken(err, "a text that does not fit");
+    at += a->text_bytes;
+    const struct item_field *f = item_fields(a);
+    for (uint32_t i = 0; i < a->n_fields; i++) {
+        if (f[i].payload_bytes > n - at)
+            return broken(err, "a payload that does not fit");
+        enum slimset_status st = field_check(req, &f[i], blob + at, i, err);
+        if (st != SLIMSET_OK)
+            return st;
+        at += f[i].payload_bytes;
+    }
+    if (at != n)
+        return broken(err, "surplus bytes");
+    return SLIMSET_OK;
+}

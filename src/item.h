@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The records that travel: one work item is one sample. The coordinator fills a request (which bytes to
+ * read, what to do with each), a worker answers with one blob:
+ *
+ *      struct item_answer | struct item_field x n_fields | text | payload of field 0, 1, ...
+ *
+ * A request goes over a socket with the descriptors of its inputs; the blob goes through a shared-memory
+ * slot. What a worker answers is hostile until item_answer_check has passed on a private copy.
+ */
+#ifndef ITEM_H
+#define ITEM_H
+
+#include "base/buf.h"
+#include "image.h"
+#include "slimset/pack.h"
+
+enum {
+    ITEM_INPUTS_MAX = 200,  /* files of one sample: SCM_RIGHTS takes 253 descriptors */
+    ITEM_VERSION = 1        /* of this protocol; both ends are the same executable */
+};
+
+enum item_op {
+    ITEM_CONVERT = 1, /* the sample's output */
+    ITEM_PROBE,       /* item_field with statistics, no payload */
+    ITEM_HASH,        /* item_field with in_hash only */
+    ITEM_CHECK        /* verify --decode: decode what is there, dimensions only */
+};
+
+/* Filled by the plan and the dispatcher. */
+struct item_input {
+    uint64_t offset;       /* where the packed bytes (zip: the local header) start in the descriptor */
+    uint64_t packed_bytes;
+    uint64_t bytes;        /* unpacked; what the walk saw */
+    int64_t mtime_ns;      /* plain files: as the walk saw it; 0 = do not compare */
+    uint32_t crc32;
+    uint8_t fd_index;      /* into the descriptors that come with the request */
+    uint8_t deflated;      /* enum archive_method */
+    uint8_t zip_local;
+    uint8_t has_crc;
+    uint8_t role;          /* enum slimset_role */
+    uint8_t codec;         /* enum slimset_codec; KEEP: bytes stay */
+    uint8_t flags;         /* ITEM_SHIFT_16 */
+    uint8_t known_bytes;   /* 1: `bytes` must be met exactly */
+};
+
+enum { ITEM_SHIFT_16 = 1 /* 16-bit values may become 8-bit by >> 8 */ };
+
+struct item_request {
+    uint64_t ticket;
+    uint32_t op;
+    uint32_t slot;
+    uint32_t n_inputs;
+    uint32_t n_fds;
+    struct item_input input[ITEM_INPUTS_MAX];
+};
+
+/* Filled by the worker, one per input that became a field, in the order of the inputs. */
+struct item_field {
+    uint64_t payload_bytes;
+    uint64_t in_bytes;
+    uint64_t in_hash;     /* XXH3-64 of the unpacked source bytes */
+    uint32_t w, h, in_w, in_h, notes, frames;
+    uint8_t format, in_format, channels, bits, orientation, quality, in_bits, in_channels;
+    /* ITEM_PROBE only */
+    uint32_t values;      /* distinct values of a one-channel image, counted up to 65; 0 not one channel */
+    uint32_t max_value;   /* largest sample value */
+    uint32_t zero_permille; /* exact zeros */
+    uint32_t equal_permille; /* horizontal neighbours that are equal in all channels */
+    uint8_t real_alpha;   /* alpha that is not opaque everywhere */
+    uint8_t boxes;        /* text: 1 VOC XML, 2 COCO JSON, 3 labelme JSON */
+    uint8_t zero[6];
+    uint64_t probe_bytes; /* size this input would have in the codec that the request names */
+};
+
+struct item_answer {
+    uint64_t ticket;
+    uint32_t status;      /* enum slimset_status: OK, BAD_INPUT, NEED_SLOW, NO_MEMORY, IO */
+    uint32_t reject;
+    int32_t os_errno;
+    uint32_t failed_input;
+    uint32_t n_fields;    /* 0 unless OK */
+    uint32_t text_bytes;  /* the error's text, behind the fields */
+    uint64_t blob_bytes;  /* all of it */
+};
+
+/* Checks a copied blob against the request: sizes add up, every enum is in range, dimensions within the limits, payloads begin
+ * as their format must. SLIMSET_INTERNAL with what was wrong. */
+enum slimset_status item_answer_check(const struct item_request *req, const uint8_t *blob, size_t n,
+                                      struct slimset_error *err);
+
+static inline const struct item_field *item_fields(const struct item_answer *a)
+{
+    return (const struct item_field *)(const void *)(a + 1);
+}
+static inline const char *item_text(const struct item_answer *a)
+{
+    return (const char *)(item_fields(a) + a->n_fields);
+}
+static inline const uint8_t *item_payload(const struct item_answer *a)
+{
+    return (const uint8_t *)item_text(a) + a->text_bytes;
+}
+
+#endif

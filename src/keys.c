@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keys.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "webdataset.h"
+
+enum {
+    USTAR_NAME = 100, USTAR_PREFIX = 155,
+    BASE_MAX = 255 /* of a component, as file systems have it */
+};
+
+static const char *base_of(const struct entry *e, size_t *n)
+{
+    *n = e->path_bytes - e->dir_bytes;
+    return e->path + e->dir_bytes;
+}
+
+/* The name without its last extension. A leading dot begins no extension. */
+static size_t stem_bytes(const char *name, size_t n)
+{
+    const char *dot = n > 1 ? memrchr(name + 1, '.', n - 1) : NULL;
+    return dot != NULL ? (size_t)(dot - name) : n;
+}
+
+static int compare_bytes(const char *a, size_t n, const char *b, size_t m)
+{
+    int c = memcmp(a, b, n < m ? n : m);
+    return c != 0 ? c : n < m ? -1 : n > m;
+}
+
+static int by_folder_and_name(const void *pa, const void *pb)
+{
+    const struct entry *a = pa, *b = pb;
+    int c = compare_bytes(a->path, a->dir_bytes, b->path, b->dir_bytes);
+    return c != 0 ? c : compare_bytes(a->path, a->path_bytes, b->path, b->path_bytes);
+}
+
+static int by_folder_and_key(const void *pa, const void *pb)
+{
+    const struct entry *a = pa, *b = pb;
+    int c = compare_bytes(a->path, a->dir_bytes, b->path, b->dir_bytes);
+    if (c == 0)
+        c = compare_bytes(a->path, a->key_bytes, b->path, b->key_bytes);
+    if (c == 0)
+        c = compare_bytes(a->path, a->path_bytes, b->path, b->path_bytes);
+    return c != 0 ? c : a->source < b->source ? -1 : a->source > b->source;
+}
+
+/* The stems of one folder, by hash; open addressing. */
+struct stems {
+    uint64_t *slot; /* 0 free */
+    size_t mask;
+};
+
+static bool stems_has(const struct stems *s, uint64_t h)
+{
+    for (size_t i = h & s->mask;; i = (i + 1) & s->mask) {
+        if (s->slot[i] == h)
+            return true;
+        if (s->slot[i] == 0)
+            return false;
+    }
+}
+
+static uint64_t stem_hash(const char *p, size_t n)
+{
+    uint64_t h = hash_bytes(p, n);
+    return h != 0 ? h : 1;
+}
+
+static bool stems_fill(struct stems *s, const struct entry *e, size_t n)
+{
+    size_t cap = 16;
+    while (cap < 2 * n)
+        cap *= 2;
+    s->slot = calloc(cap, sizeof *s->slot);
+    s->mask = cap - 1;
+    if (s->slot == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        size_t b;
+        const char *name = base_of(&e[i], &b);
+        uint64_t h = stem_hash(name, stem_bytes(name, b));
+        size_t at = h & s->mask;
+        while (s->slot[at] != 0 && s->slot[at] != h)
+            at = (at + 1) & s->mask;
+        s->slot[at] = h;
+    }
+    return true;
+}
+
+static bool all_digits(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)p[i]))
+            return false;
+    return n > 0;
+}
+
+/* The shortest existing stem that this one joins, or itself. */
+static size_t root_bytes(const struct stems *s, const char *name, size_t stem)
+{
+    for (size_t i = 1; i < stem; i++)
+        if (name[i] == '.' && i + 1 < stem && !all_digits(name + i + 1, stem - i - 1) && stems_has(s, stem_hash(name, i)))
+            return i;
+    return stem;
+}
+
+static enum slimset_status group_folder(const struct listing *l, struct entry *e, size_t n, struct slimset_error *err)
+{
+    struct stems stems = {0};
+    for (size_t i = 0; i < n; i++) {
+        size_t b;
+        const char *name = base_of(&e[i], &b);
+        const struct source *src = &l->sources[e[i].source];
+        if (src->webdataset) {
+            size_t p = strlen(src->prefix);
+            e[i].key_bytes = (uint32_t)(p + webdataset_key_bytes(e[i].path + p, e[i].path_bytes - p));
+            continue;
+        }
+        size_t stem = stem_bytes(name, b);
+        if (memchr(name + 1, '.', stem > 0 ? stem - 1 : 0) != NULL) { /* only such stems can join another */
+            if (stems.slot == NULL && !stems_fill(&stems, e, n))
+                return err_nomem(err, n * 16);
+            stem = root_bytes(&stems, name, stem);
+        }
+        e[i].key_bytes = e[i].dir_bytes + (uint32_t)stem;
+    }
+    free(stems.slot);
+    qsort(e, n, sizeof *e, by_folder_and_key);
+    return SLIMSET_OK;
+}
+
+enum slimset_status keys_group(struct listing *l, struct slimset_error *err)
+{
+    qsort(l->entries, l->n_entries, sizeof *l->entries, by_folder_and_name);
+    for (size_t i = 0; i < l->n_entries;) {
+        const struct entry *a = &l->entries[i];
+        size_t m = i + 1;
+        while (m < l->n_entries && l->entries[m].dir_bytes == a->dir_bytes &&
+               memcmp(l->entries[m].path, a->path, a->dir_bytes) == 0)
+            m++;
+        enum slimset_status st = group_folder(l, &l->entries[i], m - i, err);
+        if (st != SLIMSET_OK)
+            return st;
+        i = m;
+    }
+    return SLIMSET_OK;
+}
+
+bool keys_same(const struct entry *a, const struct entry *b)
+{
+    return a->key_bytes == b->key_bytes && a->dir_bytes == b->dir_bytes && memcmp(a->path, b->path, a->key_bytes) == 0;
+}
+
+const char *keys_field(const struct entry *e, size_t *n)
+{
+    size_t skip = e->key_bytes + (e->key_bytes < e->path_bytes ? 1 : 0);
+    *n = e->path_bytes - skip;
+    return e->path + skip;
+}
+
+/* "/a/./b/../c" of a file given by name becomes "a/b/c": a place inside OUT. */
+static size_t inside(const char *p, size_t n, char *to)
+{
+    size_t out = 0;
+    while (n > 0) {
+        const char *slash = memchr(p, '/', n);
+        size_t c = slash != NULL ? (size_t)(slash - p) : n;
+        bool skip = c == 0 || (c == 1 && p[0] == '.') || (c == 2 && p[0] == '.' && p[1] == '.');
+        if (!skip && out + c + 1 < KEYS_TEXT_MAX - 64) {
+            if (out > 0)
+                to[out++] = '/';
+            memcpy(to + out, p, c);
+            out += c;
+        }
+        if (slash == NULL)
+            break;
+        p += c + 1;
+        n -= c + 1;
+    }
+    return out;
+}
+
+/* Bytes that tar readers and their indexes trip over. */
+static void plain_bytes(char *p, size_t n, bool base)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+        if (c <= 0x20 || c == 0x7f || (base && c == '.'))
+            p[i] = '_';
+    }
+}
+
+static size_t put_hash(char *to, const struct entry *e)
+{
+    return (size_t)snprintf(to, 18, "-%016llx", (unsigned long long)hash_bytes(e->path, e->key_bytes));
+}
+
+/* Cuts a key until "key.field" fits a ustar header; a hash of the path stands for what was cut. */
+static size_t fit_ustar(char *key, size_t n, const struct entry *e, size_t field_bytes)
+{
+    enum { HASH = 17 };
+    const char *slash = memrchr(key, '/', n);
+    size_t dir = slash != NULL ? (size_t)(slash + 1 - key) : 0, base = n - dir;
+    size_t room = USTAR_NAME - 1 - (field_bytes < 60 ? field_bytes : 60);
+    bool cut_base = base > room, cut_dir = dir > USTAR_PREFIX;
+    if (!cut_base && !cut_dir)
+        return n;
+    char base_text[BASE_MAX + 1 + HASH];
+    size_t keep = base < room - HASH ? base : room - HASH;
+    memcpy(base_text, key + dir, keep);
+    keep += put_hash(base_text + keep, e);
+    if (cut_dir) { /* the first components that fit */
+        dir = USTAR_PREFIX;
+        while (dir > 0 && key[dir - 1] != '/')
+            dir--;
+    }
+    memcpy(key + dir, base_text, keep);
+    return dir + keep;
+}
+
+size_t keys_text(const struct entry *e, bool tree, bool exact, bool suffix, size_t field_bytes, char *text, bool *changed)
+{
+    size_t n = inside(e->path, e->key_bytes, text);
+    if (!tree && !exact) {
+        const char *slash = memrchr(text, '/', n);
+        size_t base = slash != NULL ? (size_t)(slash + 1 - text) : 0;
+        plain_bytes(text, base, false);
+        plain_bytes(text + base, n - base, true);
+        if (n - base > 2 && text[base] == '_' && text[base + 1] == '_') { /* WebDataset hides names that begin so */
+            memmove(text + base + 1, text + base, n - base);
+            text[base] = 'x';
+            n++;
+        }
+        if (base > 1 && text[0] == '_' && text[1] == '_') {
+            memmove(text + 1, text, n);
+            text[0] = 'x';
+            n++;
+        }
+    }
+    if (suffix)
+        n += put_hash(text + n, e);
+    if (!tree)
+        n = fit_ustar(text, n, e, field_bytes);
+    text[n] = '\0';
+    *changed = n != e->key_bytes || memcmp(text, e->path, n) != 0;
+    return n;
+}

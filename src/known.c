@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "known.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+
+#define STAT_MAGIC "slimstat"
+
+struct stat_header {
+    char magic[8];
+    uint64_t n, hash;
+};
+
+static int by_path(const void *pa, const void *pb)
+{
+    const struct known_input *a = pa, *b = pb;
+    return a->path_hash < b->path_hash ? -1 : a->path_hash > b->path_hash;
+}
+
+static bool load_stat(struct known *k, int work_dir)
+{
+    uint8_t *data = NULL;
+    size_t n;
+    struct stat_header h;
+    struct slimset_error ignored;
+    if (io_read_file(work_dir, "stat", (size_t)1 << 34, &data, &n, &ignored) != SLIMSET_OK)
+        return false;
+    bool ok = n >= sizeof h;
+    if (ok) {
+        memcpy(&h, data, sizeof h);
+        ok = memcmp(h.magic, STAT_MAGIC, 8) == 0 && h.n == (n - sizeof h) / sizeof(struct known_input) &&
+             h.hash == hash_bytes(data + sizeof h, n - sizeof h);
+    }
+    if (ok) {
+        memmove(data, data + sizeof h, n - sizeof h);
+        k->input = (struct known_input *)(void *)data;
+        k->n = h.n;
+    } else {
+        free(data);
+    }
+    return ok;
+}
+
+enum slimset_status known_load(struct known *k, int work_dir, struct index *ix, struct slimset_error *err)
+{
+    *k = (struct known){0};
+    if (load_stat(k, work_dir))
+        return SLIMSET_OK;
+    k->input = malloc((ix->n_fields + 1) * sizeof *k->input);
+    if (k->input == NULL)
+        return err_nomem(err, ix->n_fields * sizeof *k->input);
+    enum slimset_status st = index_touch(ix, ix->fields, ix->n_fields * sizeof *ix->fields, err);
+    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
+        const char *path;
+        size_t n;
+        st = index_text(ix, ix->fields[i].path, &path, &n, err);
+        if (st == SLIMSET_OK && n > 0)
+            k->input[k->n++] = (struct known_input){.path_hash = hash_bytes(path, n), .bytes = ix->fields[i].in_bytes,
+                                                    .content_hash = ix->fields[i].in_hash};
+    }
+    qsort(k->input, k->n, sizeof *k->input, by_path);
+    return st;
+}
+
+void known_fini(struct known *k)
+{
+    free(k->input);
+    *k = (struct known){0};
+}
+
+const struct known_input *known_find(const struct known *k, const struct entry *e)
+{
+    struct known_input want = {.path_hash = hash_bytes(e->path, e->path_bytes)};
+    return k->n == 0 ? NULL : bsearch(&want, k->input, k->n, sizeof want, by_path);
+}
+
+bool known_same_stat(const struct known_input *in, const struct entry *e)
+{
+    return in->bytes == e->bytes && in->mtime_ns == e->mtime_ns && in->inode == e->inode && in->mtime_ns != 0;
+}
+
+enum slimset_status known_save(const struct listing *l, struct index *ix, int work_dir, struct slimset_error *err)
+{
+    struct known from = {0};
+    struct stat_header h = {.magic = STAT_MAGIC, .n = l->n_entries};
+    struct known_input *to = calloc(l->n_entries + 1, sizeof *to);
+    int fd = -1;
+    if (to == NULL)
+        return err_nomem(err, l->n_entries * sizeof *to);
+    enum slimset_status st = io_unlink(work_dir, "stat", err);
+    if (st == SLIMSET_OK)
+        st = known_load(&from, work_dir, ix, err); /* the stat file is gone: from the index */
+    for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++) {
+        const struct entry *e = &l->entries[i];
+        const struct known_input *known = known_find(&from, e);
+        to[i] = (struct known_input){.path_hash = hash_bytes(e->path, e->path_bytes), .bytes = e->bytes,
+                                     .content_hash = known != NULL ? known->content_hash : 0, .mtime_ns = e->mtime_ns,
+                                     .inode = e->inode};
+    }
+    qsort(to, l->n_entries, sizeof *to, by_path);
+    h.hash = hash_bytes(to, l->n_entries * sizeof *to);
+    if (st == SLIMSET_OK)
+        st = io_create(work_dir, "stat.new", &fd, err);
+    if (st == SLIMSET_OK)
+        st = io_write(fd, &h, sizeof h, "stat", err);
+    if (st == SLIMSET_OK)
+        st = io_write(fd, to, l->n_entries * sizeof *to, "stat", err);
+    if (fd >= 0) {
+        struct slimset_error ignored;
+        enum slimset_status closed = io_close(fd, "stat", st == SLIMSET_OK ? err : &ignored);
+        st = st == SLIMSET_OK ? closed : st;
+    }
+    if (st == SLIMSET_OK)
+        st = io_rename(work_dir, "stat.new", work_dir, "stat", err);
+    known_fini(&from);
+    free(to);
+    return st;
+}

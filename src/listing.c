@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "listing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ARENA_BYTES = 1 << 20 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, cap;
+    char bytes[];
+};
+
+void listing_init(struct listing *l)
+{
+    *l = (struct listing){0};
+}
+
+void listing_fini(struct listing *l)
+{
+    for (size_t i = 0; i < l->n_sources; i++) {
+        struct source *s = &l->sources[i];
+        if (s->fd >= 0)
+            close(s->fd);
+        if (s->spool_fd >= 0)
+            close(s->spool_fd);
+        free(s->path);
+        free(s->prefix);
+    }
+    free(l->sources);
+    free(l->entries);
+    free(l->left_out);
+    while (l->arena != NULL) {
+        struct arena_block *next = l->arena->next;
+        free(l->arena);
+        l->arena = next;
+    }
+    listing_init(l);
+}
+
+const char *listing_string(struct listing *l, const char *prefix, const char *bytes, size_t n)
+{
+    size_t p = strlen(prefix), need = p + n + 1;
+    if (l->arena == NULL || l->arena->cap - l->arena->used < need) {
+        size_t cap = need > ARENA_BYTES ? need : ARENA_BYTES;
+        struct arena_block *b = malloc(sizeof *b + cap);
+        if (b == NULL)
+            return NULL;
+        *b = (struct arena_block){.next = l->arena, .cap = cap};
+        l->arena = b;
+    }
+    char *s = l->arena->bytes + l->arena->used;
+    memcpy(s, prefix, p);
+    memcpy(s + p, bytes, n);
+    s[p + n] = '\0';
+    l->arena->used += need;
+    return s;
+}
+
+/* Makes room for one more element; the array grows by half. */
+static bool grow(void *array, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return true;
+    size_t want = *cap + *cap / 2 + 64;
+    void *p = realloc(*(void **)array, want * size);
+    if (p == NULL)
+        return false;
+    *(void **)array = p;
+    *cap = want;
+    return true;
+}
+
+enum slimset_status listing_add(struct listing *l, const struct entry *e, struct slimset_error *err)
+{
+    if (!grow(&l->entries, l->n_entries, &l->cap_entries, sizeof *e))
+        return err_nomem(err, l->cap_entries * sizeof *e);
+    struct entry *to = &l->entries[l->n_entries++];
+    *to = *e;
+    const char *slash = memrchr(to->path, '/', to->path_bytes);
+    to->dir_bytes = slash != NULL ? (uint32_t)(slash + 1 - to->path) : 0;
+    l->total_bytes += e->bytes;
+    return SLIMSET_OK;
+}
+
+enum slimset_status listing_leave_out(struct listing *l, const char *path, uint32_t path_bytes, uint32_t kind,
+                                      const char *text, struct slimset_error *err)
+{
+    if (!grow(&l->left_out, l->n_left_out, &l->cap_left_out, sizeof *l->left_out))
+        return err_nomem(err, l->cap_left_out * sizeof *l->left_out);
+    l->left_out[l->n_left_out++] = (struct left_out){path, path_bytes, kind, text};
+    return SLIMSET_OK;
+}
+
+static bool component_is_junk(const char *c, size_t n)
+{
+    static const char *const names[] = {
+        ".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX", ".ipynb_checkpoints", ".git", ".gitignore",
+        ".gitattributes", ".gitkeep", ".keep", ".svn", ".hg", ".Spotlight-V100", ".Trashes", ".fseventsd",
+        ".TemporaryItems", ".AppleDouble", ".AppleDB", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found",
+        "__pycache__", ".directory", ".nfs", ".slimset",
+    };
+    if (n > 2 && c[0] == '.' && c[1] == '_')
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == n && strncasecmp(names[i], c, n) == 0)
+            return true;
+    return false;
+}
+
+bool listing_is_junk(const char *path, size_t n)
+{
+    while (n > 0) {
+        const char *slash = memchr(path, '/', n);
+        size_t c = slash != NULL ? (size_t)(slash - path) : n;
+        if (component_is_junk(path, c))
+            return true;
+        if (slash == NULL)
+            return false;
+        path += c + 1;
+        n -= c + 1;
+    }
+    return false;
+}
+
+/* errno of an open as the fault it is: the input's, or the machine's. */
+static enum slimset_status open_fault(struct slimset_error *err)
+{
+    switch (errno) {
+    case ENOENT:
+    case ENOTDIR:
+        return err_bad(err, SLIMSET_REJECT_VANISHED, "gone since it was listed");
+    case EACCES:
+    case EPERM:
+        return err_bad(err, SLIMSET_REJECT_UNREADABLE, "may not be read: %s", strerror(errno));
+    case ELOOP:
+        return err_bad(err, SLIMSET_REJECT_LINK, "a loop of symbolic links");
+    case ENXIO:
+    case ENODEV:
+    case EISDIR:
+        return err_bad(err, SLIMSET_REJECT_NOT_REGULAR, "not a regular file");
+    case ENAMETOOLONG:
+        return err_bad(err, SLIMSET_REJECT_NAME, "its name is too long to open");
+    default:
+        return err_os(err, "opening");
+    }
+}
+
+static enum slimset_status open_file(const struct listing *l, const struct entry *e, int *fd, struct slimset_error *err)
+{
+    const struct source *s = &l->sources[e->source];
+    struct stat st;
+    int dir = s->kind == SOURCE_FOLDER ? s->fd : AT_FDCWD;
+    const char *path = s->kind == SOURCE_FOLDER ? e->path + strlen(s->prefix) : s->path;
+    *fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (*fd < 0)
+        return open_fault(err);
+    enum slimset_status status = SLIMSET_OK;
+    if (fstat(*fd, &st) != 0)
+        status = err_os(err, "stat");
+    else if (!S_ISREG(st.st_mode))
+        status = err_bad(err, SLIMSET_REJECT_NOT_REGULAR, "not a regular file");
+    if (status != SLIMSET_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return status;
+}
+
+enum slimset_status listing_open(const struct listing *l, const struct entry *e, int *fd, struct item_input *in,
+                                 struct slimset_error *err)
+{
+    const struct source *s = &l->sources[e->source];
+    in->bytes = e->bytes;
+    if (s->kind != SOURCE_ARCHIVE) {
+        in->offset = 0;
+        in->packed_bytes = e->bytes;
+        in->mtime_ns = e->mtime_ns;
+        return open_file(l, e, fd, err);
+    }
+    in->offset = e->offset;
+    in->packed_bytes = e->packed_bytes;
+    in->deflated = e->method;
+    in->zip_local = e->zip_local;
+    in->has_crc = e->has_crc;
+    in->crc32 = e->crc32;
+    in->known_bytes = 1;
+    *fd = fcntl(e->in_spool ? s->spool_fd : s->fd, F_DUPFD_CLOEXEC, 5);
+    return *fd < 0 ? err_os(err, "reading from %s", s->path) : SLIMSET_OK;
+}
+
+void listing_display(const struct listing *l, const struct entry *e, char *text, size_t n)
+{
+    const struct source *s = &l->sources[e->source];
+    const char *below = e->path + (s->kind == SOURCE_FILE ? 0 : strlen(s->prefix));
+    size_t at = 0;
+    char raw[1024];
+    if (s->kind == SOURCE_FILE)
+        snprintf(raw, sizeof raw, "%s", s->path);
+    else
+        snprintf(raw, sizeof raw, s->kind == SOURCE_ARCHIVE ? "%s: %s" : "%s/%s", s->path, below);
+    for (const char *p = raw; *p != '\0' && at + 5 < n; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c < 0x20 || c == 0x7f)
+            at += (size_t)snprintf(text + at, n - at, "\\x%02x", c);
+        else
+            text[at++] = (char)c;
+    }
+    text[at] = '\0';
+}
+
+void run_note(const struct slimset_run *run, enum slimset_event_kind kind, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (run->event != NULL)
+        run->event(run->event_arg, &(struct slimset_event){.kind = kind, .text = text});
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the sources hold: one entry per file or archive member, and where its bytes lie. Filled by the walk (walk.c for
+ * folders and file lists, walk_archive.c for archives), then only read. Paths live in an arena for the life of the
+ * listing; an entry costs 80 bytes plus its path.
+ */
+#ifndef LISTING_H
+#define LISTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "image.h"
+#include "item.h"
+#include "slimset/pack.h"
+
+enum source_kind { SOURCE_FOLDER, SOURCE_ARCHIVE, SOURCE_FILE };
+
+struct source {
+    enum source_kind kind;
+    char *path;               /* as given; owned */
+    char *prefix;             /* in front of every entry path, "" or "name/"; owned */
+    enum image_format format; /* of an archive */
+    int fd;                   /* folder or archive; -1 for files */
+    int spool_fd;             /* unpacked bytes of a compressed archive, or -1 */
+    bool webdataset;          /* an archive whose keys and fields are kept exactly */
+    uint64_t bytes;           /* archive: of the file */
+    int64_t mtime_ns;
+    uint64_t inode;
+};
+
+struct entry {
+    const char *path;       /* prefix + path below the source; bytes, NUL-terminated */
+    uint32_t path_bytes;
+    uint32_t dir_bytes;     /* of path, up to and with the last '/', 0 at the top */
+    uint32_t key_bytes;     /* of path: folder and stem, what names the sample (plan) */
+    uint16_t source;
+    uint16_t rule;          /* in plan->rules (plan) */
+    uint64_t bytes;         /* unpacked */
+    uint64_t offset, packed_bytes; /* archives */
+    int64_t mtime_ns;
+    uint64_t inode;         /* folders; archives: the archive's */
+    uint32_t crc32;
+    uint8_t method, zip_local, has_crc, in_spool;
+    uint8_t problem;        /* enum slimset_reject: cannot be read at all */
+    uint8_t role;           /* enum slimset_role (plan) */
+    uint16_t zero;
+};
+
+/* A path that is not packed, with the reason. */
+struct left_out {
+    const char *path;
+    uint32_t path_bytes;
+    uint32_t kind;          /* as struct slimset_reject_record: 2 left out, 3 junk */
+    const char *text;       /* static */
+};
+
+struct listing {
+    struct source *sources;
+    size_t n_sources;
+    struct entry *entries;
+    size_t n_entries, cap_entries;
+    struct left_out *left_out;
+    size_t n_left_out, cap_left_out;
+    uint64_t total_bytes;
+    uint64_t links_followed;
+    struct arena_block *arena;
+};
+
+void listing_init(struct listing *l);
+void listing_fini(struct listing *l);
+
+/* Copies prefix + n bytes into the arena, with a NUL behind. NULL without memory. */
+const char *listing_string(struct listing *l, const char *prefix, const char *bytes, size_t n);
+
+/* Appends an entry (copied; path must be in the arena). */
+enum slimset_status listing_add(struct listing *l, const struct entry *e, struct slimset_error *err);
+enum slimset_status listing_leave_out(struct listing *l, const char *path, uint32_t path_bytes, uint32_t kind,
+                                      const char *text, struct slimset_error *err);
+
+/* True for names that no dataset means: .DS_Store, Thumbs.db, __MACOSX, ._*, .ipynb_checkpoints... Any component of the path
+ * may be the junk one. */
+bool listing_is_junk(const char *path, size_t n);
+
+struct walk_settings {
+    const struct slimset_recipe *recipe;
+    const struct slimset_run *run;
+    int work_dir;               /* OUT/.slimset, where spools go; -1: none (dry run: /tmp) */
+    int out_dir;                /* OUT, to refuse it inside a source; -1 unknown yet */
+};
+
+/* Opens every source and lists it. Sources that make no sense: SLIMSET_USAGE. Unreadable parts become entries with a problem. */
+enum slimset_status walk_sources(struct listing *l, const struct walk_settings *settings, struct slimset_error *err);
+
+/* One folder or file source (walk.c) and one archive (walk_archive.c). */
+enum slimset_status walk_archive(struct listing *l, uint16_t source, const struct walk_settings *settings,
+                                 struct slimset_error *err);
+
+/* Opens an entry for reading: a descriptor for the caller to close, and what to read of it in *in (offset, sizes, crc).
+ * SLIMSET_BAD_INPUT vanished, unreadable, not-regular, link; SLIMSET_IO for the machine's troubles. */
+enum slimset_status listing_open(const struct listing *l, const struct entry *e, int *fd, struct item_input *in,
+                                 struct slimset_error *err);
+
+/* The file a person would look for: "SRC/path" or "archive.zip: member". Into text, always terminated, escaped for one line. */
+void listing_display(const struct listing *l, const struct entry *e, char *text, size_t n);
+
+/* Sends a note or warning to run->event. */
+void run_note(const struct slimset_run *run, enum slimset_event_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);
+
+#endif

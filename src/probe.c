@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "request.h"
+#include "roles.h"
+#include "sniff.h"
+
+enum {
+    PROBE_FILES = 32,   /* per rule: enough for a majority, cheap beside any run */
+    PHOTO_PERMILLE = 500 /* equal neighbours: photographs have fewer, drawings and label maps more */
+};
+
+struct candidate {
+    uint64_t hash;
+    uint32_t entry;
+};
+
+/* What the files of one rule showed. */
+struct findings {
+    struct candidate file[PROBE_FILES];
+    unsigned n_files, n;         /* chosen; answered well */
+    unsigned images, jpeg, one_channel, few_values, sparse16, bits16, alpha, photo, boxes;
+    uint32_t max_value;
+    uint64_t in_bytes, out_bytes;
+    uint32_t box_entry;
+    uint8_t box_kind;
+};
+
+struct probe {
+    struct plan *p;
+    struct pool *pool;
+    const struct slimset_run *run;
+    struct findings *f;          /* one a rule */
+};
+
+/* Keeps the PROBE_FILES entries with the smallest hashes. */
+static void choose(struct findings *f, uint64_t hash, uint32_t entry)
+{
+    if (f->n_files < PROBE_FILES) {
+        f->file[f->n_files++] = (struct candidate){hash, entry};
+        return;
+    }
+    unsigned worst = 0;
+    for (unsigned i = 1; i < PROBE_FILES; i++)
+        if (f->file[i].hash > f->file[worst].hash)
+            worst = i;
+    if (hash < f->file[worst].hash)
+        f->file[worst] = (struct candidate){hash, entry};
+}
+
+static void take(struct findings *f, const struct item_answer *a, uint32_t entry)
+{
+    const struct item_field *i = item_fields(a);
+    if (a->status != SLIMSET_OK)
+        return; /* a reject of the run proper, which will say so */
+    f->n++;
+    f->in_bytes += i->in_bytes;
+    f->out_bytes += i->probe_bytes;
+    f->images += role_is_image_format(i->in_format);
+    f->jpeg += i->in_format == FORMAT_JPEG;
+    f->one_channel += i->values > 0;
+    f->few_values += i->values > 0 && i->values <= 64;
+    f->sparse16 += i->values > 0 && i->in_bits == 16 && i->zero_permille >= 50;
+    f->bits16 += i->in_bits == 16;
+    f->alpha += i->real_alpha;
+    f->photo += i->equal_permille < PHOTO_PERMILLE;
+    if (i->max_value > f->max_value)
+        f->max_value = i->max_value;
+    if (i->boxes != 0) {
+        f->boxes++;
+        f->box_kind = i->boxes;
+        f->box_entry = entry;
+    }
+}
+
+/* Takes one answer out of the pool; the ticket says rule and file. */
+static enum slimset_status collect(struct probe *pr, bool *got, struct slimset_error *err)
+{
+    struct pool_answer a;
+    uint64_t culprit = 0;
+    enum slimset_status st = pool_next(pr->pool, 1000, &a, got, &culprit, err);
+    if (st != SLIMSET_OK || !*got)
+        return st;
+    struct findings *f = &pr->f[a.ticket / PROBE_FILES];
+    take(f, a.answer, f->file[a.ticket % PROBE_FILES].entry);
+    free(a.answer);
+    return SLIMSET_OK;
+}
+
+static enum slimset_status look(struct probe *pr, size_t rule, struct slimset_error *err)
+{
+    struct findings *f = &pr->f[rule];
+    struct request r;
+    for (unsigned i = 0; i < f->n_files; i++) {
+        uint32_t failed;
+        bool got;
+        enum slimset_status st = SLIMSET_OK;
+        if (pr->run->stop != NULL && *pr->run->stop)
+            return err_set(err, SLIMSET_INTERRUPTED, "interrupted");
+        while (st == SLIMSET_OK && !pool_has_room(pr->pool))
+            st = collect(pr, &got, err);
+        if (st == SLIMSET_OK)
+            st = request_open(&r, pr->p, f->file[i].entry, 1, ITEM_PROBE, rule * PROBE_FILES + i, &failed, err);
+        if (st == SLIMSET_BAD_INPUT)
+            continue;
+        if (st == SLIMSET_OK)
+            st = pool_submit(pr->pool, &r.item, r.fds, err);
+        if (st != SLIMSET_OK)
+            return st;
+    }
+    return SLIMSET_OK;
+}
+
+static enum slimset_status drain(struct probe *pr, struct slimset_error *err)
+{
+    enum slimset_status st = SLIMSET_OK;
+    bool got;
+    while (st == SLIMSET_OK && pool_in_flight(pr->pool) > 0)
+        st = collect(pr, &got, err);
+    return st;
+}
+
+/* --- decisions -------------------------------------------------------------------------------------------- */
+
+static bool most(unsigned some, unsigned all)
+{
+    return all > 0 && 2 * some > all;
+}
+
+static enum slimset_codec wanted_codec(const struct slimset_recipe *r)
+{
+    switch (r->output) {
+    case SLIMSET_OUTPUT_JPEG:
+        return SLIMSET_CODEC_JPEG;
+    case SLIMSET_OUTPUT_PNG:
+        return SLIMSET_CODEC_PNG;
+    case SLIMSET_OUTPUT_WEBP:
+        return SLIMSET_CODEC_WEBP;
+    case SLIMSET_OUTPUT_RAW:
+        return SLIMSET_CODEC_NPY;
+    case SLIMSET_OUTPUT_AUTO:
+        return r->resize == SLIMSET_RESIZE_NONE || r->lossless ? SLIMSET_CODEC_KEEP : SLIMSET_CODEC_JPEG;
+    case SLIMSET_OUTPUT_KEEP:
+        break;
+    }
+    return SLIMSET_CODEC_KEEP;
+}
+
+/* Role: names propose, content disposes (a folder may be called "with_mask" and hold photographs). */
+static const char *settle_role(const struct slimset_recipe *recipe, struct plan_rule *r, const struct findings *f)
+{
+    if (r->by_user)
+        return "given by a rule";
+    if (f->n == 0 || !recipe->detect)
+        return "by its extension";
+    if (r->role == SLIMSET_ROLE_COPY) {
+        if (!most(f->images, f->n))
+            return "no image inside";
+        r->role = SLIMSET_ROLE_IMAGE;
+        return "images by their content";
+    }
+    bool photos = most(f->jpeg, f->n) || (most(f->photo, f->n) && !most(f->one_channel, f->n));
+    if (r->role == SLIMSET_ROLE_MASK || r->role == SLIMSET_ROLE_DEPTH) {
+        if (!photos)
+            return "its name says so and the content fits";
+        r->role = SLIMSET_ROLE_IMAGE;
+        return "its name sounds like labels, but the content is photographs";
+    }
+    if (f->n >= 2 && f->few_values == f->n && f->jpeg == 0) {
+        r->role = SLIMSET_ROLE_MASK;
+        return "every probed file has one channel of at most 64 values";
+    }
+    if (f->n >= 2 && most(f->sparse16, f->n)) {
+        r->role = SLIMSET_ROLE_DEPTH;
+        return "16-bit gray with many exact zeros";
+    }
+    return "images";
+}
+
+static const char *settle_codec(const struct slimset_recipe *recipe, struct plan_rule *r, const struct findings *f)
+{
+    r->codec = (uint8_t)wanted_codec(recipe);
+    if (r->role == SLIMSET_ROLE_MASK || r->role == SLIMSET_ROLE_DEPTH) {
+        if (r->codec != SLIMSET_CODEC_KEEP && r->codec != SLIMSET_CODEC_NPY)
+            r->codec = SLIMSET_CODEC_PNG;
+        return r->codec == SLIMSET_CODEC_KEEP && recipe->resize == SLIMSET_RESIZE_NONE ? "bytes kept" : "lossless, nearest";
+    }
+    if (r->role != SLIMSET_ROLE_IMAGE) {
+        r->codec = SLIMSET_CODEC_KEEP;
+        return "copied";
+    }
+    if (f->bits16 == f->n && f->max_value >= 32768)
+        r->flags |= ITEM_SHIFT_16;
+    if (recipe->output != SLIMSET_OUTPUT_AUTO || r->codec != SLIMSET_CODEC_JPEG)
+        return r->codec == SLIMSET_CODEC_KEEP ? "format kept" : "as asked";
+    if (f->bits16 > 0 && recipe->depth == SLIMSET_DEPTH_KEEP) {
+        r->codec = SLIMSET_CODEC_PNG;
+        return "16 bits are kept";
+    }
+    if (f->alpha > 0 && recipe->alpha == SLIMSET_ALPHA_KEEP) {
+        r->codec = SLIMSET_CODEC_PNG;
+        return "alpha is kept";
+    }
+    if (f->n > 0 && !most(f->jpeg, f->n) && !most(f->photo, f->n)) {
+        r->codec = SLIMSET_CODEC_PNG;
+        return "drawings rather than photographs: stay lossless";
+    }
+    return most(f->jpeg, f->n) ? "JPEG stays JPEG" : "photo-like images";
+}
+
+static const char *codec_text(uint8_t codec)
+{
+    static const char *const text[] = {"bytes or format kept", "JPEG", "PNG", "WebP", "raw .npy"};
+    return text[codec];
+}
+
+static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_error *err)
+{
+    static const char *const roles[] = {"copy", "image", "mask", "depth map", "array", "label"};
+    const struct slimset_recipe *recipe = pr->p->recipe;
+    struct plan_rule *r = &pr->p->rules[i];
+    const struct findings *f = &pr->f[i];
+    const char *why_role = settle_role(recipe, r, f), *why_codec = settle_codec(recipe, r, f);
+    r->settled = true;
+    r->probed = f->n;
+    r->ratio = f->in_bytes > 0 ? (double)f->out_bytes / (double)f->in_bytes : 1;
+    free(r->reason);
+    if (asprintf(&r->reason, "%s; %s", why_role, why_codec) < 0) {
+        r->reason = NULL;
+        return err_nomem(err, 128);
+    }
+    if (r->role == SLIMSET_ROLE_COPY || r->role == SLIMSET_ROLE_ARRAY)
+        return SLIMSET_OK;
+    char lossy[64] = "";
+    if (r->codec == SLIMSET_CODEC_JPEG || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
+        snprintf(lossy, sizeof lossy, " quality %d (lossy)", recipe->quality);
+    run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: %llu files, %s (%s) -> %s%s (%s)", r->name, (unsigned long long)r->n_files,
+             roles[r->role], why_role, codec_text(r->codec), lossy, why_codec);
+    if (f->n > 0 && f->alpha * 100 > f->n && r->codec == SLIMSET_CODEC_JPEG && r->role == SLIMSET_ROLE_IMAGE)
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
+                 "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
+                 recipe->background[2]);
+    return SLIMSET_OK;
+}
+
+/* --- boxes ------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const struct entry *e, const char *ext)
+{
+    size_t n = strlen(ext);
+    return e->path_bytes > n && strcasecmp(e->path + e->path_bytes - n, ext) == 0;
+}
+
+static enum slimset_status refuse_boxes(struct probe *pr, struct slimset_error *err)
+{
+    static const char *const kinds[] = {"", "Pascal VOC XML", "COCO JSON", "labelme JSON"};
+    const struct plan *p = pr->p;
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct findings *f = &pr->f[i];
+        char name[512];
+        if (f->boxes == 0 || p->recipe->resize == SLIMSET_RESIZE_NONE || p->recipe->boxes == SLIMSET_BOXES_KEEP)
+            continue;
+        listing_display(&p->listing, &p->listing.entries[f->box_entry], name, sizeof name);
+        return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels (%s), and resizing would move the pixels under them: "
+                       "--boxes keep leaves them as they are, without --resize nothing moves", name, kinds[f->box_kind]);
+    }
+    return SLIMSET_OK;
+}
+
+/* --- the run ---------------------------------------------------------------------------------------------- */
+
+/* Chooses files: of unsettled rules, and XML/JSON wherever boxes matter. */
+static void choose_all(struct probe *pr, bool again)
+{
+    struct plan *p = pr->p;
+    bool boxes = p->recipe->resize != SLIMSET_RESIZE_NONE && p->recipe->boxes == SLIMSET_BOXES_REFUSE;
+    for (size_t i = 0; i < p->listing.n_entries; i++) {
+        const struct entry *e = &p->listing.entries[i];
+        if (e->problem != SLIMSET_REJECT_NONE)
+            continue;
+        bool text = ends_with(e, ".xml") || ends_with(e, ".json");
+        const struct plan_rule *r = &p->rules[e->rule];
+        if (again ? r->role == SLIMSET_ROLE_IMAGE && !r->settled : !r->settled || (text && boxes))
+            choose(&pr->f[e->rule], hash_bytes(e->path, e->path_bytes), (uint32_t)i);
+    }
+}
+
+static enum slimset_status round_of(struct probe *pr, bool again, struct slimset_error *err)
+{
+    enum slimset_status st = SLIMSET_OK;
+    choose_all(pr, again);
+    for (size_t i = 0; st == SLIMSET_OK && i < pr->p->n_rules; i++) {
+        struct plan_rule *r = &pr->p->rules[i];
+        if (!r->settled && r->role != SLIMSET_ROLE_COPY && r->role != SLIMSET_ROLE_ARRAY)
+            r->codec = (uint8_t)wanted_codec(pr->p->recipe);
+        st = look(pr, i, err);
+    }
+    return st == SLIMSET_OK ? drain(pr, err) : st;
+}
+
+enum slimset_status probe_run(struct plan *p, struct pool *pool, const struct slimset_run *run, struct slimset_error *err)
+{
+    struct probe pr = {.p = p, .pool = pool, .run = run, .f = calloc(p->n_rules + 1, sizeof *pr.f)};
+    if (pr.f == NULL)
+        return err_nomem(err, p->n_rules * sizeof *pr.f);
+    enum slimset_status st = round_of(&pr, false, err);
+    if (st == SLIMSET_OK)
+        st = refuse_boxes(&pr, err);
+    bool again = false; /* files of unknown extension that are images: look at them as such */
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_rules; i++) {
+        struct plan_rule *r = &p->rules[i];
+        bool known, found = !r->settled && !r->by_user && p->recipe->detect && r->role == SLIMSET_ROLE_COPY && most(pr.f[i].images, pr.f[i].n);
+        const char *dot = strrchr(r->name, '.');
+        const char *ext = dot != NULL ? dot + 1 : r->name;
+        role_of_extension(ext, strlen(ext), &known);
+        if (found && !known) {
+            r->role = SLIMSET_ROLE_IMAGE;
+            again = true;
+        }
+        if (!found || known)
+            pr.f[i].n_files = 0;
+        else
+            pr.f[i] = (struct findings){0};
+    }
+    if (st == SLIMSET_OK && again)
+        st = round_of(&pr, true, err);
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_rules; i++)
+        if (!p->rules[i].settled)
+            st = settle(&pr, i, err);
+    free(pr.f);
+    return st;
+}

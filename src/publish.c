@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "publish.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+
+/* --- OUT ------------------------------------------------------------------------------------------------------ */
+
+static bool exists(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool is_empty(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    bool empty = true;
+    struct dirent *e;
+    if (d == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    while ((e = readdir(d)) != NULL)
+        empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
+    closedir(d);
+    return empty;
+}
+
+static enum slimset_status open_folder(int dir, const char *name, int *fd, struct slimset_error *err)
+{
+    enum slimset_status st = io_mkdirs(dir, name, err);
+    if (st != SLIMSET_OK)
+        return st;
+    *fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (dir == AT_FDCWD ? 0 : O_NOFOLLOW));
+    return *fd < 0 ? err_os(err, "opening the folder %s", name) : SLIMSET_OK;
+}
+
+enum slimset_status publish_open(const char *out, struct out_dirs *d, struct slimset_error *err)
+{
+    struct stat s;
+    *d = (struct out_dirs){.out = -1, .work = -1, .stage = -1};
+    if (stat(out, &s) == 0 && !S_ISDIR(s.st_mode))
+        return err_set(err, SLIMSET_USAGE, "the output %s is not a folder", out);
+    enum slimset_status st = open_folder(AT_FDCWD, out, &d->out, err);
+    if (st != SLIMSET_OK)
+        return st;
+    if (flock(d->out, LOCK_EX | LOCK_NB) != 0) {
+        st = errno == EWOULDBLOCK ? err_set(err, SLIMSET_USAGE, "%s is in use by another slimset run", out)
+                                  : err_os(err, "locking %s", out);
+        publish_close(d);
+        return st;
+    }
+    d->work_existed = exists(d->out, PUBLISH_WORK);
+    if (!d->work_existed && !exists(d->out, SLIMSET_INDEX_NAME) && !is_empty(d->out)) {
+        publish_close(d);
+        return err_set(err, SLIMSET_USAGE, "%s is not empty and holds no slimset dataset: choose another folder", out);
+    }
+    st = open_folder(d->out, PUBLISH_WORK, &d->work, err);
+    if (st == SLIMSET_OK)
+        st = open_folder(d->work, "stage", &d->stage, err);
+    if (st != SLIMSET_OK)
+        publish_close(d);
+    return st;
+}
+
+void publish_close(struct out_dirs *d)
+{
+    if (d->stage >= 0)
+        close(d->stage);
+    if (d->work >= 0)
+        close(d->work);
+    if (d->out >= 0)
+        close(d->out);
+    d->out = d->work = d->stage = -1;
+}
+
+/* --- staged files into place --------------------------------------------------------------------------------------- */
+
+/* Moves all below `from` to the same place below `to`; both are open folders. */
+static enum slimset_status move_all(int from, int to, int depth, struct slimset_error *err)
+{
+    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    enum slimset_status st = SLIMSET_OK;
+    struct dirent *e;
+    if (d == NULL) {
+        st = err_os(err, "reading the stage folder");
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    while (st == SLIMSET_OK && (errno = 0, e = readdir(d)) != NULL) {
+        struct stat s;
+        int sub_from = -1, sub_to = -1;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (fstatat(from, e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
+            st = err_os(err, "moving %s", e->d_name);
+        } else if (!S_ISDIR(s.st_mode)) {
+            st = io_rename(from, e->d_name, to, e->d_name, err);
+        } else if (depth > 200) {
+            st = err_set(err, SLIMSET_IO, "folders nested too deep in the stage folder");
+        } else {
+            st = open_folder(to, e->d_name, &sub_to, err);
+            if (st == SLIMSET_OK)
+                st = open_folder(from, e->d_name, &sub_from, err);
+            if (st == SLIMSET_OK)
+                st = move_all(sub_from, sub_to, depth + 1, err);
+            if (st == SLIMSET_OK)
+                st = io_sync_dir(sub_to, ".", err);
+        }
+        if (sub_from >= 0)
+            close(sub_from);
+        if (sub_to >= 0)
+            close(sub_to);
+    }
+    closedir(d);
+    return st;
+}
+
+/* --- what only the old index names ------------------------------------------------------------------------------------- */
+
+typedef enum slimset_status name_fn(void *arg, const char *name, struct slimset_error *err);
+
+/* Calls fn for every file of a dataset: part names, or key.field of a tree. */
+static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, struct slimset_error *err)
+{
+    char name[8192];
+    const char *text, *layout;
+    size_t n;
+    bool tree = index_meta(ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0;
+    enum slimset_status st = SLIMSET_OK;
+    for (uint64_t i = 0; !tree && st == SLIMSET_OK && i < ix->n_parts; i++) {
+        st = index_touch(ix, &ix->parts[i], sizeof *ix->parts, err);
+        if (st == SLIMSET_OK)
+            st = index_text(ix, ix->parts[i].name, &text, &n, err);
+        if (st == SLIMSET_OK) {
+            snprintf(name, sizeof name, "%.*s", (int)n, text);
+            st = fn(arg, name, err);
+        }
+    }
+    for (uint64_t i = 0; tree && st == SLIMSET_OK && i < ix->n_samples; i++) {
+        const struct slimset_sample *s;
+        const struct slimset_field *f;
+        const char *field;
+        size_t field_n;
+        st = index_sample(ix, i, &s, &f, err);
+        if (st == SLIMSET_OK)
+            st = index_text(ix, s->key, &text, &n, err);
+        for (unsigned k = 0; st == SLIMSET_OK && k < s->n_fields; k++) {
+            st = index_text(ix, f[k].name, &field, &field_n, err);
+            if (st != SLIMSET_OK)
+                break;
+            snprintf(name, sizeof name, "%.*s%s%.*s", (int)n, text, field_n > 0 ? "." : "", (int)field_n, field_n > 0 ? field : "");
+            st = fn(arg, name, err);
+        }
+    }
+    return st;
+}
+
+struct names {
+    uint64_t *hash;
+    size_t n, cap;
+    int out;
+};
+
+static enum slimset_status collect(void *arg, const char *name, struct slimset_error *err)
+{
+    struct names *s = arg;
+    if (s->n == s->cap) {
+        s->cap = 2 * s->cap + 256;
+        uint64_t *grown = realloc(s->hash, s->cap * sizeof *grown);
+        if (grown == NULL)
+            return err_nomem(err, s->cap * sizeof *grown);
+        s->hash = grown;
+    }
+    s->hash[s->n++] = hash_bytes(name, strlen(name));
+    return SLIMSET_OK;
+}
+
+static int by_hash(const void *pa, const void *pb)
+{
+    const uint64_t *a = pa, *b = pb;
+    return *a < *b ? -1 : *a > *b;
+}
+
+static enum slimset_status delete_stale(void *arg, const char *name, struct slimset_error *err)
+{
+    const struct names *s = arg;
+    uint64_t h = hash_bytes(name, strlen(name));
+    if (name[0] == '/' || name[0] == '\0' || strstr(name, "../") != NULL ||
+        (s->n > 0 && bsearch(&h, s->hash, s->n, sizeof h, by_hash) != NULL))
+        return SLIMSET_OK;
+    return io_unlink(s->out, name, err);
+}
+
+static enum slimset_status remove_stale(struct out_dirs *d, struct slimset_error *err)
+{
+    struct index now = {0}, old = {0};
+    struct names names = {.out = d->out};
+    if (!exists(d->work, "index.old"))
+        return SLIMSET_OK;
+    enum slimset_status st = index_open(d->out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, true, &now, err);
+    if (st == SLIMSET_OK)
+        st = each_file(&now, collect, &names, err);
+    if (st == SLIMSET_OK && names.n > 0)
+        qsort(names.hash, names.n, sizeof *names.hash, by_hash);
+    if (st == SLIMSET_OK && index_open(d->work, "index.old", SLIMSET_KIND_INDEX, true, &old, err) == SLIMSET_OK)
+        st = each_file(&old, delete_stale, &names, err); /* a damaged old index: nothing is deleted by guess */
+    index_close(&now);
+    index_close(&old);
+    free(names.hash);
+    return st == SLIMSET_OK ? io_unlink(d->work, "index.old", err) : st;
+}
+
+enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimset_error *err)
+{
+    struct index ix = {0};
+    *rolled = false;
+    enum slimset_status st = index_open(d->work, "publish", SLIMSET_KIND_INDEX, true, &ix, err);
+    index_close(&ix);
+    if (st == SLIMSET_NOT_FOUND)
+        return exists(d->out, SLIMSET_INDEX_NAME) ? remove_stale(d, err) : SLIMSET_OK;
+    if (st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS) /* was never finished: not a publication */
+        return io_unlink(d->work, "publish", err);
+    if (st != SLIMSET_OK)
+        return st;
+    if (exists(d->out, SLIMSET_INDEX_NAME)) {
+        st = io_rename(d->out, SLIMSET_INDEX_NAME, d->work, "index.old", err);
+        if (st == SLIMSET_OK)
+            st = io_sync_dir(d->out, ".", err);
+        if (st == SLIMSET_OK)
+            st = io_sync_dir(d->work, ".", err);
+    }
+    if (st == SLIMSET_OK)
+        st = move_all(d->stage, d->out, 0, err);
+    if (st == SLIMSET_OK)
+        st = io_sync_dir(d->out, ".", err);
+    if (st == SLIMSET_OK)
+        st = io_rename(d->work, "publish", d->out, SLIMSET_INDEX_NAME, err);
+    if (st == SLIMSET_OK)
+        st = io_sync_dir(d->out, ".", err);
+    if (st == SLIMSET_OK)
+        st = remove_stale(d, err);
+    *rolled = st == SLIMSET_OK;
+    return st;
+}
+
+enum slimset_status publish_clean(struct out_dirs *d, struct slimset_error *err)
+{
+    int fd = openat(d->work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    enum slimset_status st = SLIMSET_OK;
+    struct dirent *e;
+    if (dir == NULL) {
+        st = err_os(err, "reading the work folder");
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    while (st == SLIMSET_OK && (e = readdir(dir)) != NULL) {
+        bool ours = strncmp(e->d_name, "frag-", 5) == 0 || strcmp(e->d_name, "stage") == 0 || strcmp(e->d_name, "plan") == 0 ||
+                    strcmp(e->d_name, "plan.new") == 0 || strcmp(e->d_name, "publish") == 0 || strcmp(e->d_name, "spool") == 0 ||
+                    strcmp(e->d_name, "stat.new") == 0;
+        if (ours)
+            st = io_remove_tree(d->work, e->d_name, err);
+    }
+    closedir(dir);
+    return st;
+}

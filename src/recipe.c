@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recipe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <zlib.h>
+
+#define STRING(x) #x
+#define STRING_OF(x) STRING(x)
+
+void slimset_recipe_init(struct slimset_recipe *r)
+{
+    *r = (struct slimset_recipe){
+        .quality = 90, .optimise = true, .png_level = 6, .background = {255, 255, 255}, .detect = true,
+        .layout = SLIMSET_LAYOUT_SHARDS, .shard_bytes = 256000000, .max_pixels = 178956970, .follow = true,
+        .webdataset = true, .depth_hi = 65535,
+    };
+}
+
+void slimset_run_init(struct slimset_run *run)
+{
+    *run = (struct slimset_run){.max_rejects = -1, .max_rejects_percent = -1};
+}
+
+static bool two_sides(const char *text, struct slimset_recipe *r)
+{
+    int end = 0;
+    return sscanf(text, "%6ux%6u%n", &r->resize_a, &r->resize_b, &end) == 2 && text[end] == '\0' && text[0] != '-' &&
+           r->resize_a >= 1 && r->resize_b >= 1 && r->resize_a <= 65500 && r->resize_b <= 65500;
+}
+
+static bool one_side(const char *text, struct slimset_recipe *r)
+{
+    char *end;
+    unsigned long v = strtoul(text, &end, 10);
+    r->resize_a = (uint32_t)v;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1 && v <= 65500;
+}
+
+enum slimset_status slimset_recipe_resize(struct slimset_recipe *r, const char *text, struct slimset_error *err)
+{
+    static const struct {
+        const char *name;
+        enum slimset_resize mode;
+    } modes[] = {{"long:", SLIMSET_RESIZE_LONG}, {"short:", SLIMSET_RESIZE_SHORT}, {"exact:", SLIMSET_RESIZE_EXACT},
+                 {"crop:", SLIMSET_RESIZE_CROP}, {"pad:", SLIMSET_RESIZE_PAD}, {"area:", SLIMSET_RESIZE_AREA},
+                 {"scale:", SLIMSET_RESIZE_SCALE}};
+    const char *value = text;
+    bool ok = false;
+    r->resize = SLIMSET_RESIZE_LONG; /* a bare number */
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (strncmp(text, modes[i].name, strlen(modes[i].name)) == 0) {
+            r->resize = modes[i].mode;
+            value = text + strlen(modes[i].name);
+        }
+    char *end = NULL;
+    switch (r->resize) {
+    case SLIMSET_RESIZE_NONE:
+        break;
+    case SLIMSET_RESIZE_LONG:
+    case SLIMSET_RESIZE_SHORT:
+        ok = one_side(value, r);
+        break;
+    case SLIMSET_RESIZE_EXACT:
+    case SLIMSET_RESIZE_CROP:
+    case SLIMSET_RESIZE_PAD:
+        ok = two_sides(value, r);
+        break;
+    case SLIMSET_RESIZE_AREA:
+        r->resize_pixels = strtoull(value, &end, 10);
+        ok = value[0] >= '0' && value[0] <= '9' && *end == '\0' && r->resize_pixels >= 1;
+        break;
+    case SLIMSET_RESIZE_SCALE:
+        r->resize_factor = strtod(value, &end);
+        ok = value[0] >= '0' && value[0] <= '9' && *end == '\0' && r->resize_factor > 0 && r->resize_factor <= 100;
+        break;
+    }
+    if (!ok)
+        return err_set(err, SLIMSET_USAGE, "--resize %s: expected N or long:N, short:N, exact:WxH, crop:WxH, pad:WxH (1 to 65500 px), "
+                       "area:PIXELS or scale:FACTOR", text);
+    return SLIMSET_OK;
+}
+
+static void line(struct buf *out, struct slimset_error *err, enum slimset_status *st, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void line(struct buf *out, struct slimset_error *err, enum slimset_status *st, const char *fmt, ...)
+{
+    char text[5000];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof text - 1, fmt, ap);
+    va_end(ap);
+    if (*st != SLIMSET_OK || n < 0)
+        return;
+    if ((size_t)n > sizeof text - 2)
+        n = sizeof text - 2;
+    for (int i = 0; i < n; i++)
+        if (text[i] == '\n')
+            text[i] = ' ';
+    text[n++] = '\n';
+    *st = buf_append(out, text, (size_t)n, err);
+}
+
+static void resize_text(const struct slimset_recipe *r, char *text, size_t n)
+{
+    static const char *const box[] = {[SLIMSET_RESIZE_EXACT] = "exact", [SLIMSET_RESIZE_CROP] = "crop", [SLIMSET_RESIZE_PAD] = "pad"};
+    switch (r->resize) {
+    case SLIMSET_RESIZE_NONE:
+        snprintf(text, n, "none");
+        break;
+    case SLIMSET_RESIZE_LONG:
+        snprintf(text, n, "long:%u", r->resize_a);
+        break;
+    case SLIMSET_RESIZE_SHORT:
+        snprintf(text, n, "short:%u", r->resize_a);
+        break;
+    case SLIMSET_RESIZE_EXACT:
+    case SLIMSET_RESIZE_CROP:
+    case SLIMSET_RESIZE_PAD:
+        snprintf(text, n, "%s:%ux%u", box[r->resize], r->resize_a, r->resize_b);
+        break;
+    case SLIMSET_RESIZE_AREA:
+        snprintf(text, n, "area:%llu", (unsigned long long)r->resize_pixels);
+        break;
+    case SLIMSET_RESIZE_SCALE:
+        snprintf(text, n, "scale:%.17g", r->resize_factor);
+        break;
+    }
+}
+
+enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out, struct slimset_error *err)
+{
+    static const char *const output[] = {"auto", "jpeg", "png", "webp", "keep", "raw"};
+    static const char *const subsampling[] = {"4:2:0", "4:2:2", "4:4:4"};
+    static const char *const alpha[] = {"flatten", "keep", "reject"};
+    static const char *const depth[] = {"keep", "8:range", "8:auto"};
+    static const char *const classes[] = {"auto", "folder", "none"};
+    static const char *const order[] = {"auto", "shuffled", "source"};
+    static const char *const roles[] = {"skip", "copy", "image", "mask", "depth-map", "array", "label"};
+    enum slimset_status st = SLIMSET_OK;
+    char resize[64];
+    resize_text(r, resize, sizeof resize);
+    line(out, err, &st, "tool=slimset %s", SLIMSET_VERSION);
+    line(out, err, &st, "codec.jpeg=libjpeg-turbo %s", STRING_OF(LIBJPEG_TURBO_VERSION));
+    line(out, err, &st, "codec.zlib=%s", ZLIB_VERSION);
+#if defined(__x86_64__)
+    line(out, err, &st, "codec.arch=x86_64");
+#elif defined(__aarch64__)
+    line(out, err, &st, "codec.arch=aarch64");
+#endif
+    line(out, err, &st, "layout=%s", r->layout == SLIMSET_LAYOUT_TREE ? "tree" : "shards");
+    line(out, err, &st, "recipe.resize=%s", resize);
+    line(out, err, &st, "recipe.upscale=%d", r->upscale);
+    line(out, err, &st, "recipe.codec=%s", output[r->output]);
+    line(out, err, &st, "recipe.lossless=%d", r->lossless);
+    line(out, err, &st, "recipe.reencode=%s", r->reencode_all ? "all" : "needed");
+    line(out, err, &st, "recipe.quality=%d", r->quality);
+    line(out, err, &st, "recipe.subsampling=%s", subsampling[r->subsampling]);
+    line(out, err, &st, "recipe.optimise=%d", r->optimise);
+    line(out, err, &st, "recipe.png-level=%d", r->png_level);
+    line(out, err, &st, "recipe.keep-metadata=%d", r->keep_metadata);
+    line(out, err, &st, "recipe.alpha=%s #%02x%02x%02x", alpha[r->alpha], r->background[0], r->background[1], r->background[2]);
+    line(out, err, &st, "recipe.color=%s", r->color == SLIMSET_COLOR_SRGB ? "srgb" : "keep");
+    line(out, err, &st, "recipe.depth=%s %.17g,%.17g", depth[r->depth], r->depth_lo, r->depth_hi);
+    line(out, err, &st, "recipe.channels=%d", r->channels);
+    line(out, err, &st, "recipe.detect=%d", r->detect);
+    line(out, err, &st, "recipe.boxes=%s", r->boxes == SLIMSET_BOXES_KEEP ? "keep" : "refuse");
+    line(out, err, &st, "recipe.shard-size=%llu", (unsigned long long)r->shard_bytes);
+    line(out, err, &st, "recipe.shards=%u", r->shards);
+    line(out, err, &st, "recipe.order=%s", order[r->order]);
+    line(out, err, &st, "recipe.seed=%llu", (unsigned long long)r->seed);
+    line(out, err, &st, "recipe.classes=%s", classes[r->classes]);
+    line(out, err, &st, "recipe.class-order=%s", r->class_order_numeric ? "numeric" : "bytes");
+    line(out, err, &st, "recipe.max-pixels=%llu", (unsigned long long)r->max_pixels);
+    line(out, err, &st, "recipe.follow=%d", r->follow);
+    line(out, err, &st, "recipe.webdataset=%d", r->webdataset);
+    for (size_t i = 0; i < r->n_rules; i++)
+        line(out, err, &st, "recipe.rule%zu=%s %s", i, roles[r->rules[i].role + 1], r->rules[i].glob);
+    return st;
+}
+
+/* Adds "name old -> new" to the text. */
+static void difference(char *text, size_t n, const char *name, size_t name_n, const char *old, size_t old_n, const char *now,
+                       size_t now_n)
+{
+    size_t at = strlen(text);
+    if (strncmp(name, "recipe.", 7) == 0) {
+        name += 7;
+        name_n -= 7;
+    }
+    snprintf(text + at, n - at, "%s%.*s: %.*s -> %.*s", at > 0 ? "; " : "", (int)name_n, name, (int)old_n, old, (int)now_n, now);
+}
+
+enum slimset_status recipe_compare(const struct buf *text, const struct index *ix, const char *out, struct slimset_error *err)
+{
+    char differs[400] = "", name[64];
+    const char *p = (const char *)text->data, *end = p + text->len;
+    size_t rules = 0;
+    while (p < end) {
+        const char *eq = memchr(p, '=', (size_t)(end - p)), *nl = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)(eq - p), now_n = (size_t)(nl - eq - 1), old_n = 0;
+        const char *old = "none";
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        rules += strncmp(name, "recipe.rule", 11) == 0;
+        if (!index_meta(ix, name, &old, &old_n))
+            difference(differs, sizeof differs, p, n, "none", 4, eq + 1, now_n);
+        else if (old_n != now_n || memcmp(old, eq + 1, now_n) != 0)
+            difference(differs, sizeof differs, p, n, old, old_n, eq + 1, now_n);
+        p = nl + 1;
+    }
+    const char *old;
+    size_t old_n;
+    snprintf(name, sizeof name, "recipe.rule%zu", rules);
+    if (index_meta(ix, name, &old, &old_n))
+        difference(differs, sizeof differs, name, strlen(name), old, old_n, "none", 4);
+    if (differs[0] == '\0')
+        return SLIMSET_OK;
+    return err_set(err, SLIMSET_DIFFERS, "%.60s was made otherwise (%.370s); --force redoes all", out, differs);
+}

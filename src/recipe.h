@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The recipe as text: what an index remembers of it, and what names a difference. Every field of struct slimset_recipe that changes bytes is a
+ * line "recipe.NAME=VALUE"; the tool's and the codecs' versions are lines of their own.
+ */
+#ifndef RECIPE_H
+#define RECIPE_H
+
+#include "base/buf.h"
+#include "index.h"
+#include "slimset/pack.h"
+
+/* Appends the lines. */
+enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out, struct slimset_error *err);
+
+/* Compares with what a file of an earlier run says. SLIMSET_DIFFERS: the text names each difference. */
+enum slimset_status recipe_compare(const struct buf *text, const struct index *ix, const char *out, struct slimset_error *err);
+
+#endif

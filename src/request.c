@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Members of one archive share a descriptor. */
+static int shared_fd(const struct request *r, const struct plan *p, const struct entry *e, uint32_t n)
+{
+    const struct entry *first = e - n;
+    if (p->listing.sources[e->source].kind != SOURCE_ARCHIVE)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        if (first[i].source == e->source && first[i].in_spool == e->in_spool)
+            return r->item.input[i].fd_index;
+    return -1;
+}
+
+enum slimset_status request_open(struct request *r, const struct plan *p, uint32_t first, uint32_t n, enum item_op op,
+                                 uint64_t ticket, uint32_t *failed, struct slimset_error *err)
+{
+    r->item.ticket = ticket;
+    r->item.op = op;
+    r->item.slot = 0;
+    r->item.n_inputs = n;
+    r->item.n_fds = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct entry *e = &p->listing.entries[first + i];
+        const struct plan_rule *rule = &p->rules[e->rule];
+        struct item_input *in = &r->item.input[i];
+        int fd = -1, shared = shared_fd(r, p, e, i);
+        memset(in, 0, sizeof *in);
+        in->role = rule->role;
+        in->codec = rule->codec;
+        in->flags = rule->flags;
+        enum slimset_status st = listing_open(&p->listing, e, &fd, in, err);
+        if (st != SLIMSET_OK) {
+            *failed = i;
+            request_close(r);
+            return st;
+        }
+        if (shared >= 0) {
+            close(fd);
+            in->fd_index = (uint8_t)shared;
+        } else {
+            in->fd_index = (uint8_t)r->item.n_fds;
+            r->fds[r->item.n_fds++] = fd;
+        }
+    }
+    return SLIMSET_OK;
+}
+
+void request_close(struct request *r)
+{
+    for (uint32_t i = 0; i < r->item.n_fds; i++)
+        close(r->fds[i]);
+    r->item.n_fds = 0;
+}
+
+void request_readahead(const struct request *r)
+{
+    for (uint32_t i = 0; i < r->item.n_inputs; i++) {
+        const struct item_input *in = &r->item.input[i];
+        posix_fadvise(r->fds[in->fd_index], (off_t)in->offset, (off_t)in->packed_bytes + (in->zip_local ? 512 : 0),
+                      POSIX_FADV_WILLNEED);
+    }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The slow path: TIFF, WebP, GIF, HEIF/AVIF, JPEG XL, JPEG 2000 and ICC conversion through libvips, loaded at run
+ * time (dlopen) so that only the slow worker ever carries it. Without libvips (at build or at run time) every function
+ * answers SLIMSET_BAD_INPUT/no-decoder and says so.
+ *
+ * vips_start once per process, before the sandbox closes: it initialises libvips with one thread,
+ * no cache, no vector unit, no temporary files, untrusted loaders blocked except JXL and JPEG 2000.
+ * libvips is used for load, colour conversion and save only: sizes, orientation, alpha, acceptance are ours.
+ */
+#ifndef VIPS_READ_H
+#define VIPS_READ_H
+
+#include "image.h"
+
+/* Loads and initialises libvips. SLIMSET_BAD_INPUT/no-decoder with the reason where it is missing. */
+enum slimset_status vips_start(const struct image_limits *limits, struct slimset_error *err);
+
+/* libvips' version as text, or NULL when it is not there. */
+const char *vips_version_text(void);
+
+/* True when this build of libvips can load the format. After vips_start. */
+bool vips_can_load(enum image_format f);
+
+/* Header only: size, channels, bits, float, alpha, orientation (1 for HEIF/AVIF/JXL: the decoder has applied
+ * it), frames, ICC (info->icc_bytes > 0). Limits are checked. Alpha: only where the format declares it (a
+ * 4-band TIFF without ExtraSamples associated/unassociated alpha has channels = 4+, alpha = false). */
+enum slimset_status vips_read_header(const uint8_t *data, size_t n, enum image_format f,
+                                     struct image_info *info, struct slimset_error *err);
+
+/* Decodes page/frame 0 into *out: GRAY or RGB or CMYK, alpha plane where there is one, 8 or 16 bits. 1-bit becomes 8-bit
+ * 0/255. Fails (truncated/corrupt) on the first error of the loader, fail_on = error or stricter.
+ * Float pixels: reject float. More than 4 bands, or an undeclared 4th: reject bands.
+ * srgb: convert through the embedded profile to sRGB where the profile fits (8 bits out). */
+enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct image_info *info, bool srgb,
+                                struct image *out, uint32_t *notes, struct slimset_error *err);
+
+/* Converts 8- or 16-bit GRAY/RGB/CMYK planes with this ICC profile to 8-bit sRGB in *out (gray profiles
+ * give GRAY). A profile of the wrong kind or corrupt: *out is a plain copy, NOTE_PROFILE_BAD. */
+enum slimset_status vips_to_srgb(const struct image *in, const uint8_t *icc, size_t icc_bytes,
+                                 struct image *out, uint32_t *notes, struct slimset_error *err);
+
+/* Appends a WebP of an 8-bit GRAY/RGB image (alpha allowed) to *out, quality 1..100, lossless optional.
+ * SLIMSET_BAD_INPUT/too-many-pixels over 16,383 a side. */
+enum slimset_status vips_write_webp(const struct image *im, int quality, bool lossless, struct buf *out,
+                                    struct slimset_error *err);
+
+#endif

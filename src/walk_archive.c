@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The members of one archive as entries. Directories of archives are untrusted: a lister worker parses
+ * them in the sandbox and streams back one record a member, which is checked here.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "archive.h"
+#include "listing.h"
+#include "pool.h"
+#include "webdataset.h"
+#include "worker.h"
+
+struct members {
+    struct listing *l;
+    const struct walk_settings *settings;
+    uint16_t source;
+    size_t first; /* entry of the first member */
+    struct archive_result result;
+    uint64_t spool_bytes;
+};
+
+static enum slimset_status add_member(void *arg, const struct archive_member *m, struct slimset_error *err)
+{
+    struct members *to = arg;
+    struct listing *l = to->l;
+    const struct source *s = &l->sources[to->source];
+    const char *path = listing_string(l, s->prefix, m->name, m->name_bytes);
+    if (path == NULL)
+        return err_nomem(err, m->name_bytes);
+    struct entry e = {.path = path, .source = to->source, .bytes = m->bytes, .offset = m->offset,
+                      .packed_bytes = m->packed_bytes, .crc32 = m->crc32, .method = (uint8_t)m->method,
+                      .zip_local = m->zip_local, .has_crc = m->has_crc, .in_spool = m->in_spool,
+                      .problem = (uint8_t)m->problem, .mtime_ns = s->mtime_ns, .inode = s->inode};
+    e.path_bytes = (uint32_t)(strlen(s->prefix) + m->name_bytes);
+    if (listing_is_junk(m->name, m->name_bytes))
+        return listing_leave_out(l, path, e.path_bytes, 3, "junk", err);
+    if (memchr(m->name, '\0', m->name_bytes) != NULL) { /* cannot be a path: shown as far as it goes */
+        e.path_bytes = (uint32_t)strlen(path);
+        e.problem = SLIMSET_REJECT_NAME;
+    }
+    return listing_add(l, &e, err);
+}
+
+/* A record as a lister sent it, checked against the archive's size. */
+static enum slimset_status add_record(struct members *to, const struct worker_member *r, const char *name,
+                                      struct slimset_error *err)
+{
+    const struct source *s = &to->l->sources[to->source];
+    struct archive_member m = {
+        .name = name, .name_bytes = r->name_bytes, .method = r->method, .offset = r->offset, .zip_local = r->zip_local,
+        .packed_bytes = r->packed_bytes, .bytes = r->bytes, .crc32 = r->crc32, .has_crc = r->has_crc,
+        .in_spool = r->in_spool, .mtime_s = r->mtime_s, .problem = r->problem};
+    if (r->method > ARCHIVE_DEFLATE || r->problem >= SLIMSET_REJECT_COUNT ||
+        r->name_bytes > archive_limits_default.max_name_bytes + 4096)
+        return err_set(err, SLIMSET_INTERNAL, "the lister of %s answered nonsense", s->path);
+    if (r->problem == SLIMSET_REJECT_NONE && !r->in_spool && (r->offset > s->bytes || r->packed_bytes > s->bytes - r->offset))
+        m.problem = SLIMSET_REJECT_TRUNCATED;
+    return add_member(to, &m, err);
+}
+
+static enum slimset_status read_records(struct members *to, const uint8_t *data, size_t n, struct slimset_error *err)
+{
+    while (n >= sizeof(struct worker_member)) {
+        struct worker_member r;
+        memcpy(&r, data, sizeof r);
+        if (r.record_bytes < sizeof r || r.record_bytes > n || r.name_bytes > r.record_bytes - sizeof r)
+            break;
+        enum slimset_status st = add_record(to, &r, (const char *)data + sizeof r, err);
+        if (st != SLIMSET_OK)
+            return st;
+        data += r.record_bytes;
+        n -= r.record_bytes;
+    }
+    return n == 0 ? SLIMSET_OK : err_set(err, SLIMSET_INTERNAL, "the lister of %s answered nonsense",
+                                         to->l->sources[to->source].path);
+}
+
+static enum slimset_status take_result(struct members *to, struct worker_listed *done, struct slimset_error *err)
+{
+    const char *path = to->l->sources[to->source].path;
+    done->text[sizeof done->text - 1] = '\0';
+    to->spool_bytes = done->spool_bytes;
+    to->result.no_end_marker = done->no_end_marker;
+    to->result.concatenated = done->concatenated;
+    to->result.damaged = done->damaged;
+    snprintf(to->result.damage, sizeof to->result.damage, "%.255s", done->text);
+    if (done->status == SLIMSET_OK)
+        return SLIMSET_OK;
+    if (done->status == SLIMSET_BAD_INPUT && done->reject > 0 && done->reject < SLIMSET_REJECT_COUNT)
+        return err_bad(err, done->reject, "%s: %s", path, done->text);
+    err_set(err, done->status > SLIMSET_INTERNAL ? SLIMSET_INTERNAL : done->status, "%s: %s", path, done->text);
+    err->os_errno = done->os_errno;
+    return err->status;
+}
+
+/* Messages until the result. */
+static enum slimset_status receive_all(struct members *to, int sock, struct slimset_error *err)
+{
+    static uint8_t message[1 << 17];
+    const char *path = to->l->sources[to->source].path;
+    for (;;) {
+        ssize_t n = recv(sock, message, sizeof message, 0);
+        if (n < 0 && errno == EINTR) {
+            if (to->settings->run->stop != NULL && *to->settings->run->stop)
+                return err_set(err, SLIMSET_INTERRUPTED, "interrupted while listing %s", path);
+            continue;
+        }
+        if (n < 0)
+            return err_os(err, "listing %s", path);
+        if (n == 0)
+            return err_bad(err, SLIMSET_REJECT_DECODER_CRASH, "%s: listing it crashed", path);
+        if ((size_t)n == sizeof(struct worker_listed) && get_le32(message) == 0) {
+            struct worker_listed done;
+            memcpy(&done, message, sizeof done);
+            return take_result(to, &done, err);
+        }
+        enum slimset_status st = read_records(to, message, (size_t)n, err);
+        if (st != SLIMSET_OK)
+            return st;
+    }
+}
+
+static enum slimset_status list_in_worker(struct members *to, const struct worker_list_request *req,
+                                          struct slimset_error *err)
+{
+    const struct source *s = &to->l->sources[to->source];
+    int pair[2], pid, fds[2] = {s->fd, s->spool_fd};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return err_os(err, "starting a lister");
+    enum slimset_status st = pool_spawn("list", pair[1], -1, &pid, err);
+    close(pair[1]);
+    if (st == SLIMSET_OK) {
+        st = pool_send(pair[0], req, sizeof *req, fds, 1 + req->has_spool, err);
+        if (st == SLIMSET_OK)
+            st = receive_all(to, pair[0], err);
+        close(pair[0]); /* a lister that is still busy ends on its next message */
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    } else {
+        close(pair[0]);
+    }
+    return st;
+}
+
+static enum slimset_status list_here(struct members *to, const struct worker_list_request *req, struct slimset_error *err)
+{
+    const struct source *s = &to->l->sources[to->source];
+    int fd = s->fd;
+    enum image_format format = req->format;
+    uint64_t bytes = req->bytes;
+    enum slimset_status st = SLIMSET_OK;
+    if (format != FORMAT_TAR && format != FORMAT_ZIP) {
+        st = archive_spool(fd, 0, bytes, format, s->spool_fd, req->spool_limit, NULL, NULL, &bytes, err);
+        fd = s->spool_fd;
+        format = FORMAT_TAR;
+        to->spool_bytes = bytes;
+    }
+    if (st == SLIMSET_OK)
+        st = archive_list(fd, 0, bytes, format, 1, s->spool_fd, &archive_limits_default, add_member, to, &to->result, err);
+    return st;
+}
+
+/* A nameless file in the work folder for unpacked bytes. */
+static enum slimset_status open_spool(const struct walk_settings *settings, struct source *s, uint64_t *limit,
+                                      struct slimset_error *err)
+{
+    struct statvfs v;
+    int dir = settings->work_dir;
+    s->spool_fd = openat(dir >= 0 ? dir : AT_FDCWD, dir >= 0 ? "." : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (s->spool_fd < 0 && dir >= 0) { /* file systems without O_TMPFILE */
+        s->spool_fd = openat(dir, "spool", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (s->spool_fd >= 0)
+            unlinkat(dir, "spool", 0);
+    }
+    if (s->spool_fd < 0)
+        return err_os(err, "creating a file to unpack %s into", s->path);
+    *limit = UINT64_MAX;
+    if (fstatvfs(s->spool_fd, &v) == 0)
+        *limit = (uint64_t)v.f_bavail * v.f_frsize;
+    return SLIMSET_OK;
+}
+
+/* Members of a compressed tar lie in the spool: their offsets are the spool's. */
+static void mark_spooled(struct members *to)
+{
+    for (size_t i = to->first; i < to->l->n_entries; i++)
+        to->l->entries[i].in_spool = 1;
+}
+
+static void tell(const struct members *to)
+{
+    const struct source *s = &to->l->sources[to->source];
+    const struct slimset_run *run = to->settings->run;
+    if (to->result.damaged)
+        run_note(run, SLIMSET_EVENT_WARNING, "%s: %s; the members before it are used", s->path, to->result.damage);
+    if (to->result.no_end_marker)
+        run_note(run, SLIMSET_EVENT_WARNING, "%s: has no end-of-archive marker: it may have been cut between two members", s->path);
+    if (to->result.concatenated)
+        run_note(run, SLIMSET_EVENT_NOTE, "%s: several tar archives one behind the other; all were read", s->path);
+    if (s->webdataset)
+        run_note(run, SLIMSET_EVENT_NOTE, "%s: is WebDataset: keys and fields are kept as they are", s->path);
+}
+
+enum slimset_status walk_archive(struct listing *l, uint16_t source, const struct walk_settings *settings,
+                                 struct slimset_error *err)
+{
+    struct source *s = &l->sources[source];
+    struct members to = {.l = l, .settings = settings, .source = source, .first = l->n_entries};
+    struct worker_list_request req = {.bytes = s->bytes, .format = s->format, .has_spool = 1};
+    bool compressed = s->format != FORMAT_TAR && s->format != FORMAT_ZIP;
+    enum slimset_status st = open_spool(settings, s, &req.spool_limit, err);
+    if (st != SLIMSET_OK)
+        return st;
+    if (compressed)
+        run_note(settings->run, SLIMSET_EVENT_NOTE, "%s: is compressed; unpacking it once into the work folder (%.1f GB free there)",
+                 s->path, (double)req.spool_limit / 1e9);
+    st = settings->run->in_process ? list_here(&to, &req, err) : list_in_worker(&to, &req, err);
+    if (st == SLIMSET_BAD_INPUT) { /* an archive that cannot be listed at all makes no sense as a source */
+        struct slimset_error why = *err;
+        return l->n_entries > to.first ? err_set(err, SLIMSET_USAGE, "%.480s (members before it were listed, none is used)", why.text)
+                                       : err_set(err, SLIMSET_USAGE, "%.500s", why.text);
+    }
+    if (st != SLIMSET_OK)
+        return st;
+    if (compressed)
+        mark_spooled(&to);
+    s->webdataset = settings->recipe->webdataset && (s->format == FORMAT_TAR || compressed) &&
+                    webdataset_is(l->entries + to.first, l->n_entries - to.first, strlen(s->prefix));
+    tell(&to);
+    return SLIMSET_OK;
+}
