@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slimset get OUT KEY [FIELD]: one field's bytes to standard output or a file. They are read and checked in full first:
- * damaged data is never handed out.
+ * slimset get OUT KEY [FIELD]: one field's bytes to standard output or a file. They are read and
+ * checked in full first: damaged data is never handed out.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,8 +27,8 @@ struct get {
     struct slimset_error err;
 };
 
-
-static enum slimset_status find_field(struct get *g, uint64_t sample, const char *name, size_t name_n, uint32_t *field)
+static enum slimset_status find_field(struct get *g, uint64_t sample, const char *name,
+                                      size_t name_n, uint32_t *field)
 {
     struct slimset_sample_view s;
     struct slimset_field_view f;
@@ -43,13 +43,15 @@ static enum slimset_status find_field(struct get *g, uint64_t sample, const char
     return st == SLIMSET_OK ? SLIMSET_NOT_FOUND : st;
 }
 
-/* "dir/0001.seg.png" as it stands in the tar: the key before one of the dots of its last part, the field behind it. */
+/* "dir/0001.seg.png" as it stands in the tar: the key before one of the dots of its last part, the
+ * field behind it. */
 static enum slimset_status find_member(struct get *g, uint64_t *sample, uint32_t *field)
 {
     const char *slash = strrchr(g->key, '/');
     const char *dot = strchr(slash != NULL ? slash : g->key, '.');
     for (; dot != NULL; dot = strchr(dot + 1, '.')) {
-        enum slimset_status st = slimset_reader_find(g->r, g->key, (size_t)(dot - g->key), sample, &g->err);
+        enum slimset_status st =
+            slimset_reader_find(g->r, g->key, (size_t)(dot - g->key), sample, &g->err);
         if (st == SLIMSET_OK)
             st = find_field(g, *sample, dot + 1, strlen(dot + 1), field);
         if (st != SLIMSET_NOT_FOUND)
@@ -58,7 +60,8 @@ static enum slimset_status find_member(struct get *g, uint64_t *sample, uint32_t
     return SLIMSET_NOT_FOUND;
 }
 
-/* KEY is a key, a member's name or a source path, in this order. *field UINT32_MAX: KEY says nothing about it. */
+/* KEY is a key, a member's name or a source path, in this order. *field UINT32_MAX: KEY says
+ * nothing about it. */
 static enum slimset_status find(struct get *g, uint64_t *sample, uint32_t *field)
 {
     *field = UINT32_MAX;
@@ -113,7 +116,8 @@ static int not_found(struct get *g)
         near[at] = s.key;
         unlike[at] = d;
     }
-    fprintf(stderr, "slimset get: %s has no sample %s", g->out, text_quote(quoted, sizeof quoted, g->key));
+    fprintf(stderr, "slimset get: %s has no sample %s", g->out,
+            text_quote(quoted, sizeof quoted, g->key));
     for (unsigned k = 0; k < n; k++) {
         char *s = print_quoted(near[k]);
         fprintf(stderr, "%s%s", k == 0 ? "; similar: " : ", ", s);
@@ -144,7 +148,8 @@ static int which_field(struct get *g, uint64_t sample, const char *problem)
     return 1;
 }
 
-/* The field that is meant without FIELD: the first image, else the first that has pixels, else the only one there is. */
+/* The field that is meant without FIELD: the first image, else the first that has pixels, else the
+ * only one there is. */
 static enum slimset_status default_field(struct get *g, uint64_t sample, uint32_t *field)
 {
     struct slimset_sample_view s;
@@ -180,7 +185,8 @@ static int write_out(const struct get *g, const void *data, size_t n)
         fine = false;
     if (fine)
         return 0;
-    fprintf(stderr, "slimset get: cannot write %s: %s\n", text_quote(quoted, sizeof quoted, g->file), strerror(errno));
+    fprintf(stderr, "slimset get: cannot write %s: %s\n",
+            text_quote(quoted, sizeof quoted, g->file), strerror(errno));
     return 1;
 }
 
@@ -222,7 +228,9 @@ static int get(struct get *g)
         return print_error("get", &g->err);
     int status;
     if (g->file == NULL && isatty(STDOUT_FILENO) && is_binary(data, n)) {
-        fputs("slimset get: not writing an image to the terminal; use -o FILE, or -o - to do it all the same\n", stderr);
+        fputs("slimset get: not writing an image to the terminal; use -o FILE, or -o - to do it "
+              "all the same\n",
+              stderr);
         status = 2;
     } else {
         status = write_out(g, data, n);
@@ -242,7 +250,8 @@ int cmd_get(int argc, char **argv)
         g.file = o.value;
     }
     if (o.n_args < 2 || o.n_args > 3)
-        return options_fail(&o, "a dataset, a key and perhaps a field are wanted, %zu words were given", o.n_args);
+        return options_fail(
+            &o, "a dataset, a key and perhaps a field are wanted, %zu words were given", o.n_args);
     g.out = o.args[0];
     g.key = o.args[1];
     g.field = o.n_args == 3 ? o.args[2] : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slimset ls OUT: what is in a dataset, as a table, as JSON lines or as CSV. One list at a time: the samples, or the one
- * that an option asks for.
+ * slimset ls OUT: what is in a dataset, as a table, as JSON lines or as CSV. One list at a time:
+ * the samples, or the one that an option asks for.
  */
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -52,7 +52,8 @@ static bool glob_matches(const char *glob, struct slimset_text t)
     return match;
 }
 
-/* ---- pieces of JSON and CSV ------------------------------------------------------------------------ */
+/* ---- pieces of JSON and CSV
+ * ------------------------------------------------------------------------ */
 
 static void json_text(const char *name, struct slimset_text t)
 {
@@ -80,14 +81,18 @@ static void csv_texts(struct slimset_text first, ...)
 }
 #define CSV(...) csv_texts(__VA_ARGS__, (struct slimset_text){NULL, 0})
 
-/* ---- samples ---------------------------------------------------------------------------------------- */
+/* ---- samples
+ * ---------------------------------------------------------------------------------------- */
 
-static const char *const sample_heading[] = {"KEY", "FIELDS", "SPLIT", "CLASS", "SIZE", "FROM", "BYTES", "DONE", NULL};
+static const char *const sample_heading[] = {"KEY",  "FIELDS", "SPLIT", "CLASS", "SIZE",
+                                             "FROM", "BYTES",  "DONE",  NULL};
 
 static void sample_csv_heading(void)
 {
-    puts("number,key,split,class,class_number,part,field,role,path,offset,bytes,hash,format,width,height,channels,bits,"
-         "quality,source_bytes,source_hash,source_format,source_width,source_height,orientation,frames,notes");
+    puts("number,key,split,class,class_number,part,field,role,path,offset,bytes,hash,format,width,"
+         "height,channels,bits,"
+         "quality,source_bytes,source_hash,source_format,source_width,source_height,orientation,"
+         "frames,notes");
 }
 
 static void field_json(const struct slimset_field_view *f)
@@ -96,11 +101,15 @@ static void field_json(const struct slimset_field_view *f)
     json_text("name", f->name);
     printf(",\"role\":\"%s\",", f->role);
     json_text("path", f->path);
-    printf(",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\",\"format\":\"%s\","
-           "\"width\":%" PRIu32 ",\"height\":%" PRIu32 ",\"channels\":%u,\"bits\":%u,\"quality\":%u,",
+    printf(",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64
+           "\",\"format\":\"%s\","
+           "\"width\":%" PRIu32 ",\"height\":%" PRIu32
+           ",\"channels\":%u,\"bits\":%u,\"quality\":%u,",
            f->offset, f->bytes, f->hash, f->format, f->w, f->h, f->channels, f->bits, f->quality);
-    printf("\"source_bytes\":%" PRIu64 ",\"source_hash\":\"%016" PRIx64 "\",\"source_format\":\"%s\","
-           "\"source_width\":%" PRIu32 ",\"source_height\":%" PRIu32 ",\"orientation\":%u,\"frames\":%" PRIu32 ",",
+    printf("\"source_bytes\":%" PRIu64 ",\"source_hash\":\"%016" PRIx64
+           "\",\"source_format\":\"%s\","
+           "\"source_width\":%" PRIu32 ",\"source_height\":%" PRIu32
+           ",\"orientation\":%u,\"frames\":%" PRIu32 ",",
            f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames);
     json_words("notes", f->notes);
     printf("}");
@@ -139,14 +148,17 @@ static void sample_csv(const struct slimset_sample_view *s, const struct slimset
             printf("%" PRId32, s->cls);
         putchar(',');
         CSV(s->part_name, f->name, text_of(f->role), f->path);
-        printf("%" PRIu64 ",%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%u,%u,", f->offset, f->bytes,
-               f->hash, f->format, f->w, f->h, f->channels, f->bits, f->quality);
-        printf("%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%" PRIu32 ",%s\n", f->in_bytes, f->in_hash,
-               f->in_format, f->in_w, f->in_h, f->orientation, f->frames, print_notes(notes, f->notes, " "));
+        printf("%" PRIu64 ",%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%u,%u,",
+               f->offset, f->bytes, f->hash, f->format, f->w, f->h, f->channels, f->bits,
+               f->quality);
+        printf("%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%" PRIu32 ",%s\n",
+               f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames,
+               print_notes(notes, f->notes, " "));
     }
 }
 
-static void sample_row(struct ls *ls, const struct slimset_sample_view *s, const struct slimset_field_view *f)
+static void sample_row(struct ls *ls, const struct slimset_sample_view *s,
+                       const struct slimset_field_view *f)
 {
     const struct slimset_field_view *image = NULL;
     uint64_t bytes = 0;
@@ -204,8 +216,8 @@ static enum slimset_status check_filters(struct ls *ls, const struct slimset_inf
     if (st != SLIMSET_OK || (split && class_name))
         return st;
     ls->err.status = SLIMSET_NOT_FOUND;
-    snprintf(ls->err.text, sizeof ls->err.text, "the dataset has no %s %s", split ? "class" : "split",
-             split ? ls->class_name : ls->split);
+    snprintf(ls->err.text, sizeof ls->err.text, "the dataset has no %s %s",
+             split ? "class" : "split", split ? ls->class_name : ls->split);
     return SLIMSET_NOT_FOUND;
 }
 
@@ -217,7 +229,8 @@ static enum slimset_status list_samples(struct ls *ls, const struct slimset_info
         sample_csv_heading();
     ls->table.heading = sample_heading;
     ls->table.right = 1u << 4 | 1u << 5 | 1u << 6;
-    for (uint64_t i = 0; st == SLIMSET_OK && i < info->samples && ls->shown < ls->limit && !ferror(stdout); i++) {
+    for (uint64_t i = 0;
+         st == SLIMSET_OK && i < info->samples && ls->shown < ls->limit && !ferror(stdout); i++) {
         struct slimset_sample_view s;
         uint32_t notes = 0;
         st = slimset_reader_sample(ls->r, i, &s, &ls->err);
@@ -226,7 +239,8 @@ static enum slimset_status list_samples(struct ls *ls, const struct slimset_info
         struct slimset_field_view *more = realloc(f, (s.n_fields + (size_t)1) * sizeof *f);
         if (more == NULL) {
             st = ls->err.status = SLIMSET_NO_MEMORY;
-            snprintf(ls->err.text, sizeof ls->err.text, "out of memory for %" PRIu32 " fields", s.n_fields);
+            snprintf(ls->err.text, sizeof ls->err.text, "out of memory for %" PRIu32 " fields",
+                     s.n_fields);
             continue;
         }
         f = more;
@@ -248,7 +262,8 @@ static enum slimset_status list_samples(struct ls *ls, const struct slimset_info
     return st;
 }
 
-/* ---- the other lists -------------------------------------------------------------------------------- */
+/* ---- the other lists
+ * -------------------------------------------------------------------------------- */
 
 static enum slimset_status list_rejects(struct ls *ls, const struct slimset_info *info)
 {
@@ -288,7 +303,8 @@ static enum slimset_status list_rejects(struct ls *ls, const struct slimset_info
 
 static enum slimset_status list_shards(struct ls *ls, const struct slimset_info *info)
 {
-    static const char *const heading[] = {"PART", "SPLIT", "SHARD", "FIRST", "SAMPLES", "BYTES", "HASH", NULL};
+    static const char *const heading[] = {"PART",    "SPLIT", "SHARD", "FIRST",
+                                          "SAMPLES", "BYTES", "HASH",  NULL};
     enum slimset_status st = SLIMSET_OK;
     ls->table.heading = heading;
     ls->table.right = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5;
@@ -305,17 +321,18 @@ static enum slimset_status list_shards(struct ls *ls, const struct slimset_info 
             json_text("part", v.name);
             printf(",");
             json_text("split", v.split);
-            printf(",\"shard\":%" PRIu32 ",\"shard_part\":%" PRIu32 ",\"first_sample\":%" PRIu64 ",\"samples\":%" PRIu64
-                   ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\"}\n",
+            printf(",\"shard\":%" PRIu32 ",\"shard_part\":%" PRIu32 ",\"first_sample\":%" PRIu64
+                   ",\"samples\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\"}\n",
                    v.shard_number, v.part, v.first_sample, v.n_samples, v.bytes, v.hash);
         } else if (ls->form == FORM_CSV) {
             CSV(v.name, v.split);
-            printf("%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%016" PRIx64 "\n", v.shard_number, v.part,
-                   v.first_sample, v.n_samples, v.bytes, v.hash);
+            printf("%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%016" PRIx64 "\n",
+                   v.shard_number, v.part, v.first_sample, v.n_samples, v.bytes, v.hash);
         } else {
             print_cell_text(&ls->table, v.name);
             print_cell_text(&ls->table, v.split);
-            print_cellf(&ls->table, v.part != 0 ? "%" PRIu32 "-%" PRIu32 : "%" PRIu32, v.shard_number, v.part);
+            print_cellf(&ls->table, v.part != 0 ? "%" PRIu32 "-%" PRIu32 : "%" PRIu32,
+                        v.shard_number, v.part);
             print_cellf(&ls->table, "%" PRIu64, v.first_sample);
             print_cellf(&ls->table, "%" PRIu64, v.n_samples);
             print_cellf(&ls->table, "%" PRIu64, v.bytes);
@@ -342,8 +359,9 @@ static enum slimset_status list_fields(struct ls *ls, const struct slimset_info 
         if (ls->form == FORM_JSON) {
             printf("{");
             json_text("field", v.name);
-            printf(",\"role\":\"%s\",\"codec\":\"%s\",\"hint\":\"%s\",\"probed\":%" PRIu32 ",\"ratio\":%.4f,", v.role,
-                   v.codec, v.hint, v.probed, v.ratio);
+            printf(",\"role\":\"%s\",\"codec\":\"%s\",\"hint\":\"%s\",\"probed\":%" PRIu32
+                   ",\"ratio\":%.4f,",
+                   v.role, v.codec, v.hint, v.probed, v.ratio);
             json_text("why", v.reason);
             puts("}");
         } else if (ls->form == FORM_CSV) {
@@ -376,7 +394,8 @@ static enum slimset_status list_meta(struct ls *ls)
         size_t n = eol != NULL ? (size_t)(eol - meta.bytes) : meta.n;
         const char *equals = memchr(meta.bytes, '=', n);
         struct slimset_text name = {meta.bytes, equals != NULL ? (size_t)(equals - meta.bytes) : n};
-        struct slimset_text value = {equals != NULL ? equals + 1 : "", equals != NULL ? n - name.n - 1 : 0};
+        struct slimset_text value = {equals != NULL ? equals + 1 : "",
+                                     equals != NULL ? n - name.n - 1 : 0};
         if (ls->form == FORM_JSON) {
             printf(ls->shown > 0 ? "," : "");
             text_json(stdout, name.bytes, name.n);
@@ -402,7 +421,8 @@ static enum slimset_status list_meta(struct ls *ls)
     return SLIMSET_OK;
 }
 
-/* ---- the command line ------------------------------------------------------------------------------- */
+/* ---- the command line
+ * ------------------------------------------------------------------------------- */
 
 static bool find_note(struct ls *ls)
 {
@@ -457,9 +477,12 @@ static bool read_options(struct ls *ls, struct options *o, int *status)
     if (o->n_args != 1)
         *status = options_fail(o, "one dataset is wanted, %zu were given", o->n_args);
     else if ((lists & (lists - 1)) != 0)
-        *status = options_fail(o, "one list at a time: --rejects, --left-out, --shards, --fields or --meta");
-    else if (lists != 0 && (ls->split != NULL || ls->class_name != NULL || ls->key != NULL || ls->note != NULL))
-        *status = options_fail(o, "--split, --class, --key and --note choose samples: not with another list");
+        *status = options_fail(
+            o, "one list at a time: --rejects, --left-out, --shards, --fields or --meta");
+    else if (lists != 0 &&
+             (ls->split != NULL || ls->class_name != NULL || ls->key != NULL || ls->note != NULL))
+        *status = options_fail(
+            o, "--split, --class, --key and --note choose samples: not with another list");
     return *status == 0;
 }
 
@@ -468,7 +491,7 @@ int cmd_ls(int argc, char **argv)
     struct options o;
     struct slimset_info info;
     int status;
-    struct ls *ls = calloc(1, sizeof *ls); /* the rows that a table holds make it large for a stack */
+    struct ls *ls = calloc(1, sizeof *ls); /* large for a stack: a table holds rows */
     if (ls == NULL) {
         fputs("slimset ls: out of memory\n", stderr);
         return 1;

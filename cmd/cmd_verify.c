@@ -28,7 +28,8 @@ static void json_member(const char *name, const char *value)
 
 static const char note_mark[] = "note: ";
 
-static void finding_json(void *arg, const char *part, const char *key, const char *field, const char *text)
+static void finding_json(void *arg, const char *part, const char *key, const char *field,
+                         const char *text)
 {
     (void)arg;
     bool note = strncmp(text, note_mark, strlen(note_mark)) == 0;
@@ -44,7 +45,8 @@ static void finding_json(void *arg, const char *part, const char *key, const cha
     fflush(stdout); /* a long check says what it finds when it finds it */
 }
 
-static void finding_line(void *arg, const char *part, const char *key, const char *field, const char *text)
+static void finding_line(void *arg, const char *part, const char *key, const char *field,
+                         const char *text)
 {
     (void)arg;
     char clean[4 * 600 + 16];
@@ -74,16 +76,18 @@ static void summary(const struct slimset_verify_report *r, bool json)
 {
     char bytes[TEXT_NUMBER_BYTES];
     if (json) {
-        printf("{\"type\":\"summary\",\"parts\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"fields\":%" PRIu64
-               ",\"bytes\":%" PRIu64 ",\"images_decoded\":%" PRIu64 ",\"damaged\":%" PRIu64 "}\n",
+        printf("{\"type\":\"summary\",\"parts\":%" PRIu64 ",\"samples\":%" PRIu64
+               ",\"fields\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"images_decoded\":%" PRIu64
+               ",\"damaged\":%" PRIu64 "}\n",
                r->parts, r->samples, r->fields, r->bytes, r->images_decoded, r->damaged);
         return;
     }
     printf("checked %" PRIu64 " part%s, %" PRIu64 " sample%s, %" PRIu64 " field%s, %s", r->parts,
-           r->parts == 1 ? "" : "s", r->samples, r->samples == 1 ? "" : "s", r->fields, r->fields == 1 ? "" : "s",
-           text_bytes(bytes, r->bytes));
+           r->parts == 1 ? "" : "s", r->samples, r->samples == 1 ? "" : "s", r->fields,
+           r->fields == 1 ? "" : "s", text_bytes(bytes, r->bytes));
     if (r->images_decoded != 0)
-        printf(", decoded %" PRIu64 " image%s", r->images_decoded, r->images_decoded == 1 ? "" : "s");
+        printf(", decoded %" PRIu64 " image%s", r->images_decoded,
+               r->images_decoded == 1 ? "" : "s");
     if (r->damaged == 0)
         puts(": all well");
     else
@@ -111,8 +115,8 @@ int cmd_verify(int argc, char **argv)
     }
     if (o.n_args != 1)
         return options_fail(&o, "one dataset is wanted, %zu were given", o.n_args);
-    enum slimset_status st = slimset_verify(o.args[0], decode, (unsigned)jobs, json ? finding_json : finding_line, NULL,
-                                            &report, &err);
+    enum slimset_status st = slimset_verify(
+        o.args[0], decode, (unsigned)jobs, json ? finding_json : finding_line, NULL, &report, &err);
     if (st != SLIMSET_OK && st != SLIMSET_DAMAGED)
         return print_finish("verify", print_error("verify", &err));
     summary(&report, json);

@@ -210,12 +210,10 @@ static void find_names(const char *out, struct loader_names *names)
     slimset_reader_close(reader);
 }
 
-static bool plain_path(const char *s)
+/* Whether the folder can stand in a Python string and in glob as it is; `quoted` is what a shell takes for it. */
+static bool plain_path(const char *s, const char *quoted)
 {
-    for (; *s != '\0'; s++)
-        if (*s < ' ' || *s == 0x7f || strchr("\"\\*?[]", *s) != NULL)
-            return false;
-    return true;
+    return strncmp(quoted, "$'", 2) != 0 && s[strcspn(s, "\"\\*?[]")] == '\0';
 }
 
 static void print_next(const struct pack_request *r, const struct slimset_report *report, const char *out)
@@ -231,11 +229,11 @@ static void print_next(const struct pack_request *r, const struct slimset_report
     if (report->samples == 0)
         return;
     puts("\nnext");
-    printf("  slimset ls %s             what is in it\n", out);
+    printf("  slimset ls %s    what is in it\n", out);
     struct loader_names names;
     find_names(r->run.out, &names);
     if (r->recipe.layout == SLIMSET_LAYOUT_SHARDS && names.split[0] != '\0' && names.image[0] != '\0' &&
-        plain_path(r->run.out)) {
+        plain_path(r->run.out, out)) {
         puts("  in Python, with webdataset and PyTorch:");
         printf("    import glob, webdataset as wds\n"
                "    urls = sorted(glob.glob(\"%s/%s-*.tar\"))\n"

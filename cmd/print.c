@@ -153,9 +153,11 @@ const char *print_notes(char to[PRINT_NOTES_BYTES], uint32_t notes, const char *
         if ((notes >> bit & 1) == 0)
             continue;
         if (word != NULL)
-            n += (size_t)snprintf(to + n, PRINT_NOTES_BYTES - n, "%s%s", n != 0 ? between : "", word);
+            n += (size_t)snprintf(to + n, PRINT_NOTES_BYTES - n, "%s%s", n != 0 ? between : "",
+                                  word);
         else /* of a later version */
-            n += (size_t)snprintf(to + n, PRINT_NOTES_BYTES - n, "%sbit-%u", n != 0 ? between : "", bit);
+            n += (size_t)snprintf(to + n, PRINT_NOTES_BYTES - n, "%sbit-%u", n != 0 ? between : "",
+                                  bit);
         if (n >= PRINT_NOTES_BYTES)
             break;
     }

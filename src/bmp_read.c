@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BMP in. One parse (struct bmp) serves header and decode, so that the two can never disagree. Every
- * offset is 64-bit and compared with the file's size before it is used. RLE is first expanded to a
- * plane of indices, in which a row may be left early only where the stream itself ends the bitmap.
+ * BMP in. One parse (struct bmp) serves header and decode, so that the two can never disagree.
+ * Every offset is 64-bit and compared with the file's size before it is used. RLE is first expanded
+ * to a plane of indices, in which a row may be left early only where the stream itself ends the
+ * bitmap.
  */
 #include "bmp_read.h"
 
@@ -11,12 +12,17 @@
 
 enum {
     FILE_HEADER_BYTES = 14,
-    CORE_HEADER_BYTES = 12,  /* OS/2 1.x */
-    OS2_SHORT_BYTES = 16,    /* OS/2 2.x cut after the bit count */
+    CORE_HEADER_BYTES = 12, /* OS/2 1.x */
+    OS2_SHORT_BYTES = 16,   /* OS/2 2.x cut after the bit count */
     INFO_HEADER_BYTES = 40,
     OS2_HEADER_BYTES = 64,
     V5_HEADER_BYTES = 124,
-    COMP_RGB = 0, COMP_RLE8 = 1, COMP_RLE4 = 2, COMP_BITFIELDS = 3, COMP_JPEG = 4, COMP_PNG = 5,
+    COMP_RGB = 0,
+    COMP_RLE8 = 1,
+    COMP_RLE4 = 2,
+    COMP_BITFIELDS = 3,
+    COMP_JPEG = 4,
+    COMP_PNG = 5,
     COMP_ALPHABITFIELDS = 6
 };
 
@@ -24,7 +30,7 @@ enum {
 struct bmp_mask {
     uint32_t bits; /* 0: the channel is not there */
     unsigned shift;
-    uint32_t max;  /* largest value: bits >> shift */
+    uint32_t max; /* largest value: bits >> shift */
 };
 
 struct bmp {
@@ -44,7 +50,8 @@ struct bmp {
     uint32_t notes;
 };
 
-static enum slimset_status set_mask(struct bmp *b, unsigned i, uint32_t bits, struct slimset_error *err)
+static enum slimset_status set_mask(struct bmp *b, unsigned i, uint32_t bits,
+                                    struct slimset_error *err)
 {
     struct bmp_mask *m = &b->mask[i];
     memset(m, 0, sizeof *m);
@@ -56,7 +63,8 @@ static enum slimset_status set_mask(struct bmp *b, unsigned i, uint32_t bits, st
     if ((m->max & (m->max + 1u)) != 0 || (b->bpp == 16 && bits > 0xffffu))
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP colour mask %08x", bits);
     if (m->max > 0xffffu)
-        return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "BMP colour mask %08x of more than 16 bits", bits);
+        return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "BMP colour mask %08x of more than 16 bits",
+                       bits);
     for (unsigned k = 0; k < i; k++)
         if ((b->mask[k].bits & bits) != 0)
             return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP colour masks overlap");
@@ -65,8 +73,8 @@ static enum slimset_status set_mask(struct bmp *b, unsigned i, uint32_t bits, st
     return SLIMSET_OK;
 }
 
-/* Masks of a 16- or 32-bit image. *after: where the colour table begins, moved past masks that follow a
- * 40-byte header. */
+/* Masks of a 16- or 32-bit image. *after: where the colour table begins, moved past masks that
+ * follow a 40-byte header. */
 static enum slimset_status read_masks(struct bmp *b, const uint8_t *data, size_t n, uint64_t *after,
                                       struct slimset_error *err)
 {
@@ -75,7 +83,8 @@ static enum slimset_status read_masks(struct bmp *b, const uint8_t *data, size_t
     if (b->comp == COMP_RGB) {
         memcpy(bits, b->bpp == 16 ? rgb16 : rgb32, sizeof rgb16);
     } else {
-        /* A V2 header (52 bytes) holds three masks, V3 and later four; before that they follow it. */
+        /* A V2 header (52 bytes) holds three masks, V3 and later four; before that they follow it.
+         */
         unsigned k = b->comp == COMP_ALPHABITFIELDS || b->header_bytes >= 56 ? 4 : 3;
         size_t at = FILE_HEADER_BYTES + INFO_HEADER_BYTES;
         if (n < at + k * 4u)
@@ -95,7 +104,8 @@ static enum slimset_status read_masks(struct bmp *b, const uint8_t *data, size_t
     return SLIMSET_OK;
 }
 
-/* used: entries the header speaks of; off: the header's pixel offset or 0. *after moves past the table. */
+/* used: entries the header speaks of; off: the header's pixel offset or 0. *after moves past the
+ * table. */
 static enum slimset_status read_palette(struct bmp *b, const uint8_t *data, size_t n, uint32_t used,
                                         uint64_t off, uint64_t *after, struct slimset_error *err)
 {
@@ -106,7 +116,8 @@ static enum slimset_status read_palette(struct bmp *b, const uint8_t *data, size
     *after = start + (uint64_t)count * entry_bytes;
     if (count > most)
         count = most;
-    /* Some writers promise 256 entries and let the pixels begin after fewer: the pixels are right. */
+    /* Some writers promise 256 entries and let the pixels begin after fewer: the pixels are right.
+     */
     if (off > start && (off - start) / entry_bytes < count)
         count = (uint32_t)((off - start) / entry_bytes);
     if (start + (uint64_t)count * entry_bytes > n)
@@ -152,7 +163,8 @@ static enum slimset_status read_dib(struct bmp *b, const uint8_t *data, size_t n
     b->header_bytes = get_le32(h);
     bool core = b->header_bytes == CORE_HEADER_BYTES;
     bool known = core || b->header_bytes == OS2_SHORT_BYTES || b->header_bytes == OS2_HEADER_BYTES;
-    known = known || b->header_bytes == INFO_HEADER_BYTES || b->header_bytes == 52 || b->header_bytes == 56;
+    known = known || b->header_bytes == INFO_HEADER_BYTES || b->header_bytes == 52 ||
+            b->header_bytes == 56;
     known = known || b->header_bytes == 108 || b->header_bytes == V5_HEADER_BYTES;
     if (!known)
         return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "BMP header of %u bytes", b->header_bytes);
@@ -186,8 +198,8 @@ static enum slimset_status check_coding(const struct bmp *b, struct slimset_erro
     bool fits;
     switch (b->comp) {
     case COMP_RGB:
-        fits = b->bpp == 1 || b->bpp == 2 || b->bpp == 4 || b->bpp == 8 || b->bpp == 16 || b->bpp == 24 ||
-               b->bpp == 32;
+        fits = b->bpp == 1 || b->bpp == 2 || b->bpp == 4 || b->bpp == 8 || b->bpp == 16 ||
+               b->bpp == 24 || b->bpp == 32;
         break;
     case COMP_RLE8:
         fits = b->bpp == 8;
@@ -198,15 +210,19 @@ static enum slimset_status check_coding(const struct bmp *b, struct slimset_erro
     case COMP_BITFIELDS: /* OS/2 uses the number for Huffman coding */
     case COMP_ALPHABITFIELDS:
         if (os2)
-            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "OS/2 BMP with compression %u", b->comp);
+            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "OS/2 BMP with compression %u",
+                           b->comp);
         fits = b->bpp == 16 || b->bpp == 32;
         break;
     default:
         return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "BMP with compression %u%s", b->comp,
-                       b->comp == COMP_JPEG ? " (JPEG)" : b->comp == COMP_PNG ? " (PNG)" : "");
+                       b->comp == COMP_JPEG  ? " (JPEG)"
+                       : b->comp == COMP_PNG ? " (PNG)"
+                                             : "");
     }
     if (!fits)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP with %u bits and compression %u", b->bpp, b->comp);
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP with %u bits and compression %u", b->bpp,
+                       b->comp);
     return SLIMSET_OK;
 }
 
@@ -253,8 +269,9 @@ static enum slimset_status parse(const uint8_t *data, size_t n, const struct ima
     return SLIMSET_OK;
 }
 
-enum slimset_status bmp_read_header(const uint8_t *data, size_t n, const struct image_limits *limits,
-                                    struct image_info *info, struct slimset_error *err)
+enum slimset_status bmp_read_header(const uint8_t *data, size_t n,
+                                    const struct image_limits *limits, struct image_info *info,
+                                    struct slimset_error *err)
 {
     struct bmp b;
     enum slimset_status st = parse(data, n, limits, &b, err);
@@ -278,15 +295,16 @@ enum slimset_status bmp_read_header(const uint8_t *data, size_t n, const struct 
     return SLIMSET_OK;
 }
 
-static enum slimset_status rle_outside(const struct bmp *b, uint64_t x, uint64_t y, struct slimset_error *err)
+static enum slimset_status rle_outside(const struct bmp *b, uint64_t x, uint64_t y,
+                                       struct slimset_error *err)
 {
     return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP run reaches column %llu, row %llu of %u x %u",
                    (unsigned long long)x, (unsigned long long)y, b->w, b->h);
 }
 
 /* Expands RLE4/RLE8 into w * h index bytes (zeroed by the caller), rows as stored. */
-static enum slimset_status rle_expand(const struct bmp *b, const uint8_t *data, size_t n, uint8_t *index,
-                                      uint32_t *notes, struct slimset_error *err)
+static enum slimset_status rle_expand(const struct bmp *b, const uint8_t *data, size_t n,
+                                      uint8_t *index, uint32_t *notes, struct slimset_error *err)
 {
     const uint8_t *p = data + b->pixels, *end = data + n;
     bool four = b->comp == COMP_RLE4;
@@ -347,8 +365,8 @@ static enum slimset_status put_indices(const struct bmp *b, const uint8_t *index
         uint8_t *q = out->plane[c].data + (size_t)y * out->plane[c].stride_bytes;
         for (uint32_t x = 0; x < b->w; x++) {
             if (index[x] >= b->palette_n)
-                return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP colour %u of a table of %u", index[x],
-                               b->palette_n);
+                return err_bad(err, SLIMSET_REJECT_CORRUPT, "BMP colour %u of a table of %u",
+                               index[x], b->palette_n);
             q[x] = b->palette[index[x]][c];
         }
     }
@@ -369,7 +387,8 @@ static void put_masked(const struct bmp *b, const uint8_t *row, uint32_t y, cons
         const struct bmp_mask *m = &b->mask[c];
         uint8_t *q = out->plane[c].data + (size_t)y * out->plane[c].stride_bytes;
         for (uint32_t x = 0; x < b->w; x++) {
-            uint32_t px = b->bpp == 16 ? get_le16(row + (size_t)x * 2) : get_le32(row + (size_t)x * 4);
+            uint32_t px =
+                b->bpp == 16 ? get_le16(row + (size_t)x * 2) : get_le32(row + (size_t)x * 4);
             uint32_t v = (px & m->bits) >> m->shift;
             if (m->max != full && m->max != 0)
                 v = (uint32_t)(((uint64_t)v * full + m->max / 2) / m->max);

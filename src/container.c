@@ -5,10 +5,7 @@
 
 /* ---- WebP ---- */
 
-static bool is_chunk(const uint8_t *p, const char *name)
-{
-    return memcmp(p, name, 4) == 0;
-}
+static bool is_chunk(const uint8_t *p, const char *name) { return memcmp(p, name, 4) == 0; }
 
 static enum slimset_status webp_frame_size(const uint8_t *p, size_t len, struct container_facts *k,
                                            struct slimset_error *err)
@@ -32,7 +29,8 @@ static enum slimset_status webp_check(const uint8_t *data, size_t n, struct cont
                                       struct slimset_error *err)
 {
     if (n < 20)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "WebP of %zu bytes ends inside its header", n);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "WebP of %zu bytes ends inside its header",
+                       n);
     uint64_t end = (uint64_t)get_le32(data + 4) + 8;
     if (end > n)
         return err_bad(err, SLIMSET_REJECT_TRUNCATED, "WebP has %zu of %llu bytes", n,
@@ -45,7 +43,8 @@ static enum slimset_status webp_check(const uint8_t *data, size_t n, struct cont
         const uint8_t *p = data + at;
         uint64_t len = get_le32(p + 4);
         if (at + 8 + len > end)
-            return err_bad(err, SLIMSET_REJECT_TRUNCATED, "WebP chunk at byte %llu reaches beyond the end",
+            return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                           "WebP chunk at byte %llu reaches beyond the end",
                            (unsigned long long)at);
         if (is_chunk(p, "VP8X") && at == 12) {
             if (len < 10)
@@ -117,8 +116,8 @@ static int gif_code(struct gif_bits *b, unsigned width)
     return code;
 }
 
-/* Follows the LZW codes and adds up how many pixels they stand for, without writing any: libnsgif leaves what is
- * missing as it was. */
+/* Follows the LZW codes and adds up how many pixels they stand for, without writing any: libnsgif
+ * leaves what is missing as it was. */
 static enum slimset_status gif_count_pixels(struct gif_bits *b, unsigned min_bits, uint64_t want,
                                             struct slimset_error *err)
 {
@@ -141,7 +140,8 @@ static enum slimset_status gif_count_pixels(struct gif_bits *b, unsigned min_bit
             before = -1;
             continue;
         }
-        if ((unsigned)code >= next + (before >= 0 && next < 4096) || (before < 0 && (unsigned)code > clear))
+        if ((unsigned)code >= next + (before >= 0 && next < 4096) ||
+            (before < 0 && (unsigned)code > clear))
             return err_bad(err, SLIMSET_REJECT_CORRUPT, "GIF with LZW code %d of %u", code, next);
         if (before >= 0 && next < 4096) {
             /* A string is at most 4096 - 2 long: no overflow of 16 bits. */
@@ -221,7 +221,8 @@ static enum slimset_status gif_check(const uint8_t *data, size_t n, struct conta
             at += 9 + ((data[at + 8] & 0x80) != 0 ? (size_t)3 << ((data[at + 8] & 7) + 1) : 0) + 1;
             k->frames++;
         } else if (k->frames == 0) {
-            return err_bad(err, SLIMSET_REJECT_CORRUPT, "GIF with block 0x%02x at byte %zu", kind, at - 1);
+            return err_bad(err, SLIMSET_REJECT_CORRUPT, "GIF with block 0x%02x at byte %zu", kind,
+                           at - 1);
         } else {
             break;
         }
@@ -229,7 +230,8 @@ static enum slimset_status gif_check(const uint8_t *data, size_t n, struct conta
             break;
     }
     if (k->frames == 0)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "GIF of %zu bytes ends before its first image", n);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                       "GIF of %zu bytes ends before its first image", n);
     k->animated = k->frames > 1;
     if (!whole) /* the first frame, which is the one used, is complete */
         k->notes |= NOTE_WARNING;
@@ -239,8 +241,8 @@ static enum slimset_status gif_check(const uint8_t *data, size_t n, struct conta
 }
 
 enum slimset_status container_check(const uint8_t *data, size_t n, enum image_format f,
-                                    const struct image_limits *limits, struct container_facts *facts,
-                                    struct slimset_error *err)
+                                    const struct image_limits *limits,
+                                    struct container_facts *facts, struct slimset_error *err)
 {
     enum slimset_status st = SLIMSET_OK;
     *facts = (struct container_facts){0};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What WebP, GIF, HEIF/AVIF, JPEG XL and JPEG 2000 files say of themselves, read by walking their chunks and
- * boxes, before libvips sees them. Two purposes: a file that was cut short is refused here, since several
- * decoders fill up with gray and call it success; and the facts that libvips does not pass on (which bands are
- * alpha, how many bits were stored, whether there are frames). Pure functions on the caller's bytes.
+ * What WebP, GIF, HEIF/AVIF, JPEG XL and JPEG 2000 files say of themselves, read by walking their
+ * chunks and boxes, before libvips sees them. Two purposes: a file that was cut short is refused
+ * here, since several decoders fill up with gray and call it success; and the facts that libvips
+ * does not pass on (which bands are alpha, how many bits were stored, whether there are frames).
+ * Pure functions on the caller's bytes.
  */
 #ifndef CONTAINER_H
 #define CONTAINER_H
@@ -11,26 +12,27 @@
 #include "image.h"
 
 struct container_facts {
-    uint32_t w, h;        /* as the decoder will hand them out; 0: only the decoder can tell */
-    uint32_t frames;      /* 0: only the decoder can tell */
-    uint8_t bits;         /* stored per sample; 0: only the decoder can tell */
-    uint8_t colours;      /* colour channels: 1, 3, 4 (CMYK); 0: only the decoder can tell */
-    uint8_t extra;        /* channels besides; meaningless while colours is 0 unless extra_known */
+    uint32_t w, h;   /* as the decoder will hand them out; 0: only the decoder can tell */
+    uint32_t frames; /* 0: only the decoder can tell */
+    uint8_t bits;    /* stored per sample; 0: only the decoder can tell */
+    uint8_t colours; /* colour channels: 1, 3, 4 (CMYK); 0: only the decoder can tell */
+    uint8_t extra;   /* channels besides; meaningless while colours is 0 unless extra_known */
     bool extra_known;
-    bool alpha;           /* the one extra channel is declared as alpha */
-    bool premultiplied;   /* colour was multiplied with alpha */
+    bool alpha;         /* the one extra channel is declared as alpha */
+    bool premultiplied; /* colour was multiplied with alpha */
     bool is_float;
     bool animated;
-    bool has_metadata;    /* EXIF, XMP, text, comments */
-    const uint8_t *icc;   /* profile inside the file where it is contiguous, or NULL */
+    bool has_metadata;  /* EXIF, XMP, text, comments */
+    const uint8_t *icc; /* profile inside the file where it is contiguous, or NULL */
     size_t icc_bytes;
-    uint32_t notes;       /* NOTE_TAIL_BYTES, NOTE_WARNING, NOTE_FIRST_FRAME */
+    uint32_t notes; /* NOTE_TAIL_BYTES, NOTE_WARNING, NOTE_FIRST_FRAME */
 };
 
-/* SLIMSET_BAD_INPUT: truncated, corrupt, unsupported, too-many-pixels. Other formats: no facts, SLIMSET_OK. */
+/* SLIMSET_BAD_INPUT: truncated, corrupt, unsupported, too-many-pixels. Other formats: no facts,
+ * SLIMSET_OK. */
 enum slimset_status container_check(const uint8_t *data, size_t n, enum image_format f,
-                                    const struct image_limits *limits, struct container_facts *facts,
-                                    struct slimset_error *err);
+                                    const struct image_limits *limits,
+                                    struct container_facts *facts, struct slimset_error *err);
 
 /* The part for files made of ISO boxes: HEIF, AVIF, JPEG XL (boxed or not) and JPEG 2000. */
 enum slimset_status container_boxes(const uint8_t *data, size_t n, enum image_format f,

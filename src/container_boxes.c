@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HEIF, AVIF, JPEG XL and JPEG 2000: all may be a row of ISO boxes (u32 size, four-letter type; size 1: a 64-bit
- * size follows; size 0: to the end of the file), the last two also a bare codestream.
+ * HEIF, AVIF, JPEG XL and JPEG 2000: all may be a row of ISO boxes (u32 size, four-letter type;
+ * size 1: a 64-bit size follows; size 0: to the end of the file), the last two also a bare
+ * codestream.
  */
 #include "container.h"
 
@@ -28,8 +29,8 @@ static enum slimset_status next_box(const uint8_t *data, uint64_t *at, uint64_t 
     if (size == 1) {
         head = 16;
         if (end - *at < 16)
-            return err_bad(err, SLIMSET_REJECT_TRUNCATED, "file ends inside a box header at byte %llu",
-                           (unsigned long long)*at);
+            return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                           "file ends inside a box header at byte %llu", (unsigned long long)*at);
         size = (uint64_t)get_be32(data + *at + 8) << 32 | get_be32(data + *at + 12);
     } else if (size == 0) {
         size = end - *at;
@@ -38,19 +39,16 @@ static enum slimset_status next_box(const uint8_t *data, uint64_t *at, uint64_t 
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "box of %llu bytes at byte %llu",
                        (unsigned long long)size, (unsigned long long)*at);
     if (size > end - *at)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED,
-                       "box at byte %llu has %llu of %llu bytes", (unsigned long long)*at,
-                       (unsigned long long)(end - *at), (unsigned long long)size);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "box at byte %llu has %llu of %llu bytes",
+                       (unsigned long long)*at, (unsigned long long)(end - *at),
+                       (unsigned long long)size);
     b->body = *at + head;
     b->len = size - head;
     *at += size;
     return SLIMSET_OK;
 }
 
-static bool is(const struct box *b, const char *type)
-{
-    return memcmp(b->type, type, 4) == 0;
-}
+static bool is(const struct box *b, const char *type) { return memcmp(b->type, type, 4) == 0; }
 
 /* ---- HEIF, AVIF: the boxes must be whole; all else is libheif's ---- */
 
@@ -85,14 +83,16 @@ struct jp2 {
     bool premultiplied;
 };
 
-/* Codestream: main header with SIZ first, then tile-parts whose lengths must lead to the end marker. */
-static enum slimset_status j2k_check(const uint8_t *c, uint64_t n, struct jp2 *j, struct container_facts *k,
-                                     struct slimset_error *err)
+/* Codestream: main header with SIZ first, then tile-parts whose lengths must lead to the end
+ * marker. */
+static enum slimset_status j2k_check(const uint8_t *c, uint64_t n, struct jp2 *j,
+                                     struct container_facts *k, struct slimset_error *err)
 {
     if (n < 40 + 3 || get_be32(c) != 0xff4fff51u)
         return err_bad(err, n < 43 ? SLIMSET_REJECT_TRUNCATED : SLIMSET_REJECT_CORRUPT,
                        "JPEG 2000 codestream without a SIZ marker");
-    uint32_t x1 = get_be32(c + 8), y1 = get_be32(c + 12), x0 = get_be32(c + 16), y0 = get_be32(c + 20);
+    uint32_t x1 = get_be32(c + 8), y1 = get_be32(c + 12), x0 = get_be32(c + 16),
+             y0 = get_be32(c + 20);
     unsigned components = get_be16(c + 40), len = get_be16(c + 4);
     if (x1 <= x0 || y1 <= y0 || components == 0 || len != 38 + 3 * components)
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "JPEG 2000 with a damaged SIZ marker");
@@ -108,7 +108,8 @@ static enum slimset_status j2k_check(const uint8_t *c, uint64_t n, struct jp2 *j
         if (i == 0)
             k->bits = (uint8_t)((depth & 0x7f) + 1);
         else if (k->bits != (depth & 0x7f) + 1)
-            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "JPEG 2000 whose components differ in bits");
+            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                           "JPEG 2000 whose components differ in bits");
     }
     /* The decoder hands out the size of the first component. */
     uint32_t dx = c[43] != 0 ? c[43] : 1, dy = c[44] != 0 ? c[44] : 1;
@@ -126,15 +127,15 @@ static enum slimset_status j2k_check(const uint8_t *c, uint64_t n, struct jp2 *j
                 break;
             step = get_be32(c + at + 6);
             if (step == 0) /* reaches to the end marker, which is last */
-                return get_be16(c + n - 2) == 0xffd9
-                           ? SLIMSET_OK
-                           : err_bad(err, SLIMSET_REJECT_TRUNCATED, "JPEG 2000 without its end marker");
+                return get_be16(c + n - 2) == 0xffd9 ? SLIMSET_OK
+                                                     : err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                                                               "JPEG 2000 without its end marker");
             if (step < 14)
                 return err_bad(err, SLIMSET_REJECT_CORRUPT, "JPEG 2000 tile-part of %llu bytes",
                                (unsigned long long)step);
         } else if (marker < 0xff00 || step < 4) {
-            return err_bad(err, SLIMSET_REJECT_CORRUPT, "JPEG 2000 with marker %04x at byte %llu", marker,
-                           (unsigned long long)at);
+            return err_bad(err, SLIMSET_REJECT_CORRUPT, "JPEG 2000 with marker %04x at byte %llu",
+                           marker, (unsigned long long)at);
         }
         if (step > n - at)
             break;
@@ -210,7 +211,8 @@ static enum slimset_status jp2_check(const uint8_t *data, size_t n, struct conta
     if (st != SLIMSET_OK)
         return st;
     if (!pixels)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "JPEG 2000 of %zu bytes ends before its codestream", n);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                       "JPEG 2000 of %zu bytes ends before its codestream", n);
     k->frames = 1;
     bool cmyk = j.enum_colour == 12 || (k->icc_bytes >= 20 && memcmp(k->icc + 16, "CMYK", 4) == 0);
     k->colours = j.components < 3 || j.enum_colour == 17 ? 1 : cmyk ? 4 : 3;
@@ -391,7 +393,8 @@ static enum slimset_status jxl_check(const uint8_t *data, size_t n, struct conta
             k->has_metadata = true;
     }
     if (!pixels)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "JPEG XL of %zu bytes ends before its codestream", n);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                       "JPEG XL of %zu bytes ends before its codestream", n);
     return SLIMSET_OK;
 }
 

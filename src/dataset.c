@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum slimset_status dataset_open_folder(const char *out, struct dataset *d, struct slimset_error *err)
+enum slimset_status dataset_open_folder(const char *out, struct dataset *d,
+                                        struct slimset_error *err)
 {
     memset(d, 0, sizeof *d);
     do
@@ -18,21 +19,25 @@ enum slimset_status dataset_open_folder(const char *out, struct dataset *d, stru
     if (errno == ENOENT)
         return err_set(err, SLIMSET_NOT_FOUND, "there is no folder %s", out);
     if (errno == ENOTDIR)
-        return err_set(err, SLIMSET_NOT_FOUND, "%s is not a folder: name the folder that holds %s", out,
-                       SLIMSET_INDEX_NAME);
+        return err_set(err, SLIMSET_NOT_FOUND, "%s is not a folder: name the folder that holds %s",
+                       out, SLIMSET_INDEX_NAME);
     return err_os(err, "cannot open the folder %s", out);
 }
 
-enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool check_all, struct slimset_error *err)
+enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool check_all,
+                                       struct slimset_error *err)
 {
-    enum slimset_status st = index_open(d->dirfd, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, check_all, &d->ix, err);
+    enum slimset_status st =
+        index_open(d->dirfd, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, check_all, &d->ix, err);
     if (st == SLIMSET_NOT_FOUND) {
         struct stat plan;
         if (fstatat(d->dirfd, ".slimset/plan", &plan, 0) == 0)
             return err_set(err, SLIMSET_NOT_FOUND,
-                           "the pack into %s has not finished: run the same pack again, it goes on where it stopped",
+                           "the pack into %s has not finished: run the same pack again, it goes on "
+                           "where it stopped",
                            out);
-        return err_set(err, SLIMSET_NOT_FOUND, "%s is no packed dataset: it has no %s", out, SLIMSET_INDEX_NAME);
+        return err_set(err, SLIMSET_NOT_FOUND, "%s is no packed dataset: it has no %s", out,
+                       SLIMSET_INDEX_NAME);
     }
     if (st != SLIMSET_OK)
         return st;
@@ -88,8 +93,8 @@ bool dataset_part_name(const char *name, size_t n, char *path)
     return memchr(name, '/', n) == NULL && dataset_path(name, n, "", 0, path);
 }
 
-enum slimset_status dataset_open_file(const struct dataset *d, const char *path, int *fd, uint64_t *bytes,
-                                      struct slimset_error *err)
+enum slimset_status dataset_open_file(const struct dataset *d, const char *path, int *fd,
+                                      uint64_t *bytes, struct slimset_error *err)
 {
     int f;
     do
@@ -98,7 +103,8 @@ enum slimset_status dataset_open_file(const struct dataset *d, const char *path,
     if (f < 0 && (errno == ENOENT || errno == ENOTDIR))
         return err_set(err, SLIMSET_NOT_FOUND, "%s is missing", path);
     if (f < 0 && (errno == ENAMETOOLONG || errno == ELOOP || errno == ENXIO))
-        return err_set(err, SLIMSET_DAMAGED, "%s cannot be a file of the dataset: %s", path, strerror(errno));
+        return err_set(err, SLIMSET_DAMAGED, "%s cannot be a file of the dataset: %s", path,
+                       strerror(errno));
     if (f < 0)
         return err_os(err, "cannot open %s", path);
     struct stat st;

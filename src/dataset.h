@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A finished dataset on disk, as reader and verify see it: the folder, its index and its files. Nothing in the
- * index may lead outside of the folder: names are checked before they are opened, and only regular files are.
+ * A finished dataset on disk, as reader and verify see it: the folder, its index and its files.
+ * Nothing in the index may lead outside of the folder: names are checked before they are opened,
+ * and only regular files are.
  */
 #ifndef DATASET_H
 #define DATASET_H
@@ -17,23 +18,27 @@ struct dataset {
 };
 
 /* Opens the folder only. SLIMSET_NOT_FOUND when there is none. */
-enum slimset_status dataset_open_folder(const char *out, struct dataset *d, struct slimset_error *err);
+enum slimset_status dataset_open_folder(const char *out, struct dataset *d,
+                                        struct slimset_error *err);
 
-/* Opens the index in the folder. SLIMSET_NOT_FOUND says whether OUT is an unfinished pack or no dataset at all. */
-enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool check_all, struct slimset_error *err);
+/* Opens the index in the folder. SLIMSET_NOT_FOUND says whether OUT is an unfinished pack or no
+ * dataset at all. */
+enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool check_all,
+                                       struct slimset_error *err);
 
 void dataset_close(struct dataset *d);
 
-/* Joins a file's path below OUT from key and field name: "key.name", or "key" when name is empty. false when it is no plain
- * path below OUT (absolute, "..", NUL inside, too long). path has DATASET_PATH_MAX bytes. */
+/* Joins a file's path below OUT from key and field name: "key.name", or "key" when name is empty.
+ * false when it is no plain path below OUT (absolute, "..", NUL inside, too long). path has
+ * DATASET_PATH_MAX bytes. */
 bool dataset_path(const char *key, size_t key_n, const char *name, size_t name_n, char *path);
 
 /* A part's file name: one plain path component. false as dataset_path. */
 bool dataset_part_name(const char *name, size_t n, char *path);
 
-/* Opens a regular file below OUT for reading and says its size. SLIMSET_NOT_FOUND when it is missing; SLIMSET_DAMAGED when something
- * else than a file stands there. */
-enum slimset_status dataset_open_file(const struct dataset *d, const char *path, int *fd, uint64_t *bytes,
-                                      struct slimset_error *err);
+/* Opens a regular file below OUT for reading and says its size. SLIMSET_NOT_FOUND when it is
+ * missing; SLIMSET_DAMAGED when something else than a file stands there. */
+enum slimset_status dataset_open_file(const struct dataset *d, const char *path, int *fd,
+                                      uint64_t *bytes, struct slimset_error *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading an index, plan or fragment in place. Whoever made the file is not trusted: opening proves that every section
- * lies inside the file and is aligned, touching proves that a block is what was written, and the accessors prove each
- * number before it leads anywhere. A checksum is no proof of good will, so passing it saves none of the other checks.
+ * Reading an index, plan or fragment in place. Whoever made the file is not trusted: opening proves
+ * that every section lies inside the file and is aligned, touching proves that a block is what was
+ * written, and the accessors prove each number before it leads anywhere. A checksum is no proof of
+ * good will, so passing it saves none of the other checks.
  */
 #include "index.h"
 
@@ -28,7 +29,10 @@ struct section_slot {
     uint32_t record_bytes;
     size_t pointer_at, count_at; /* in struct index */
 };
-#define SLOT(id, type, member, n) {id, sizeof(type), offsetof(struct index, member), offsetof(struct index, n)}
+#define SLOT(id, type, member, n)                                                                  \
+    {                                                                                              \
+        id, sizeof(type), offsetof(struct index, member), offsetof(struct index, n)                \
+    }
 static const struct section_slot slots[] = {
     SLOT("META", char, meta, meta_bytes),
     SLOT("SPLT", struct slimset_split, splits, n_splits),
@@ -45,9 +49,10 @@ static const struct section_slot slots[] = {
 enum { N_SLOTS = sizeof slots / sizeof slots[0] };
 
 #define DAMAGED(ix, ...) damaged(ix, err, __VA_ARGS__)
-static enum slimset_status damaged(const struct index *ix, struct slimset_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static enum slimset_status damaged(const struct index *ix, struct slimset_error *err, const char *fmt, ...)
+static enum slimset_status damaged(const struct index *ix, struct slimset_error *err,
+                                   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static enum slimset_status damaged(const struct index *ix, struct slimset_error *err,
+                                   const char *fmt, ...)
 {
     char what[200];
     va_list ap;
@@ -66,7 +71,8 @@ void index_close(struct index *ix)
 }
 
 /* Maps the file; a size that cannot hold header and tail is damage. */
-static enum slimset_status map_file(int dirfd, const char *name, struct index *ix, struct slimset_error *err)
+static enum slimset_status map_file(int dirfd, const char *name, struct index *ix,
+                                    struct slimset_error *err)
 {
     int fd;
     do
@@ -83,7 +89,8 @@ static enum slimset_status map_file(int dirfd, const char *name, struct index *i
         status = err_os(err, "cannot open %s", name);
     } else if (!S_ISREG(st.st_mode)) {
         status = DAMAGED(ix, "it is not a regular file");
-    } else if (st.st_size < SLIMSET_HEADER_BYTES + TAIL_BYTES || (uint64_t)st.st_size > SIZE_MAX / 2) {
+    } else if (st.st_size < SLIMSET_HEADER_BYTES + TAIL_BYTES ||
+               (uint64_t)st.st_size > SIZE_MAX / 2) {
         status = DAMAGED(ix, "%lld bytes cannot hold one", (long long)st.st_size);
     } else if ((p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED) {
         status = err_os(err, "cannot map %s", name);
@@ -95,20 +102,26 @@ static enum slimset_status map_file(int dirfd, const char *name, struct index *i
     return status;
 }
 
-/* Header, tail and the block sums. After this, [128, sums_offset) and the sums are inside the file. */
-static enum slimset_status check_header(struct index *ix, enum slimset_kind kind, struct slimset_error *err)
+/* Header, tail and the block sums. After this, [128, sums_offset) and the sums are inside the
+ * file. */
+static enum slimset_status check_header(struct index *ix, enum slimset_kind kind,
+                                        struct slimset_error *err)
 {
     const struct slimset_header *h = (const struct slimset_header *)(const void *)ix->base;
     ix->header = h;
     if (memcmp(h->magic, SLIMSET_MAGIC, sizeof h->magic) != 0)
-        return DAMAGED(ix, "it does not begin as one (a file that was never finished, or another kind of file)");
+        return DAMAGED(
+            ix,
+            "it does not begin as one (a file that was never finished, or another kind of file)");
     if (hash_bytes(h, offsetof(struct slimset_header, header_hash)) != h->header_hash)
         return DAMAGED(ix, "its header does not match the header's checksum");
     if (h->version != SLIMSET_FORMAT_VERSION)
-        return err_set(err, SLIMSET_DIFFERS, "%s has format version %" PRIu32 ", this slimset reads version %d",
-                       ix->name, h->version, SLIMSET_FORMAT_VERSION);
+        return err_set(err, SLIMSET_DIFFERS,
+                       "%s has format version %" PRIu32 ", this slimset reads version %d", ix->name,
+                       h->version, SLIMSET_FORMAT_VERSION);
     if (h->file_bytes != ix->bytes)
-        return DAMAGED(ix, "it has %" PRIu64 " bytes, its header says %" PRIu64, ix->bytes, h->file_bytes);
+        return DAMAGED(ix, "it has %" PRIu64 " bytes, its header says %" PRIu64, ix->bytes,
+                       h->file_bytes);
     if (h->kind != (uint32_t)kind)
         return DAMAGED(ix, "it is of kind %" PRIu32 ", not %d", h->kind, (int)kind);
     if (h->header_bytes != SLIMSET_HEADER_BYTES || h->table_offset != SLIMSET_HEADER_BYTES ||
@@ -116,11 +129,13 @@ static enum slimset_status check_header(struct index *ix, enum slimset_kind kind
         return DAMAGED(ix, "its header has impossible numbers");
     /* From here on no sum can overflow: all terms are at most the file's size or 64 x 32. */
     uint64_t table_end = SLIMSET_HEADER_BYTES + h->n_sections * sizeof(struct slimset_section);
-    if (h->sums_offset < table_end || h->sums_offset > ix->bytes - TAIL_BYTES || h->sums_offset % 8 != 0)
+    if (h->sums_offset < table_end || h->sums_offset > ix->bytes - TAIL_BYTES ||
+        h->sums_offset % 8 != 0)
         return DAMAGED(ix, "its block sums are at an impossible place");
     uint64_t covered = h->sums_offset - SLIMSET_HEADER_BYTES;
     uint64_t n_blocks = covered / SLIMSET_BLOCK_BYTES + (covered % SLIMSET_BLOCK_BYTES != 0);
-    if (h->n_blocks != n_blocks || ix->bytes - TAIL_BYTES - h->sums_offset != n_blocks * sizeof(uint64_t))
+    if (h->n_blocks != n_blocks ||
+        ix->bytes - TAIL_BYTES - h->sums_offset != n_blocks * sizeof(uint64_t))
         return DAMAGED(ix, "its number of blocks does not fit its size");
     const uint8_t *tail = ix->base + ix->bytes - TAIL_BYTES;
     if (get_le64(tail) != ix->bytes || memcmp(tail + 8, SLIMSET_TAIL_MAGIC, 8) != 0)
@@ -133,11 +148,13 @@ static enum slimset_status check_header(struct index *ix, enum slimset_kind kind
     return ix->checked != NULL ? SLIMSET_OK : err_nomem(err, n_blocks);
 }
 
-/* Every section of the table inside the covered bytes, in ascending order, aligned, with the record size we read. */
+/* Every section of the table inside the covered bytes, in ascending order, aligned, with the record
+ * size we read. */
 static enum slimset_status find_sections(struct index *ix, struct slimset_error *err)
 {
     const struct slimset_header *h = ix->header;
-    const struct slimset_section *table = (const struct slimset_section *)(const void *)(ix->base + h->table_offset);
+    const struct slimset_section *table =
+        (const struct slimset_section *)(const void *)(ix->base + h->table_offset);
     enum slimset_status st = index_touch(ix, table, h->n_sections * sizeof *table, err);
     if (st != SLIMSET_OK)
         return st;
@@ -157,7 +174,8 @@ static enum slimset_status find_sections(struct index *ix, struct slimset_error 
             if (memcmp(s->id, slot->id, sizeof s->id) != 0)
                 continue; /* an unknown section is skipped: later writers may add some */
             if (seen[k] || s->record_bytes != slot->record_bytes)
-                return DAMAGED(ix, "section %s is there twice or has records of another size", slot->id);
+                return DAMAGED(ix, "section %s is there twice or has records of another size",
+                               slot->id);
             seen[k] = true;
             const void *p = ix->base + s->offset;
             memcpy((char *)ix + slot->pointer_at, &p, sizeof p);
@@ -167,8 +185,8 @@ static enum slimset_status find_sections(struct index *ix, struct slimset_error 
     return SLIMSET_OK;
 }
 
-enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind kind, bool check_all, struct index *ix,
-                               struct slimset_error *err)
+enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind kind, bool check_all,
+                               struct index *ix, struct slimset_error *err)
 {
     memset(ix, 0, sizeof *ix);
     snprintf(ix->name, sizeof ix->name, "%s", name);
@@ -177,17 +195,20 @@ enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind ki
         st = check_header(ix, kind, err);
     if (st == SLIMSET_OK)
         st = find_sections(ix, err);
-    /* Counts that other records hold in 32 bits; KEYS exist for all samples of an index, else for none. */
-    if (st == SLIMSET_OK &&
-        (ix->n_samples > UINT32_MAX || ix->n_parts > UINT32_MAX || ix->n_shards > UINT32_MAX ||
-         ix->n_splits > UINT32_MAX || ix->n_classes > INT32_MAX || ix->meta_bytes > INDEX_META_BYTES_MAX))
+    /* Counts that other records hold in 32 bits; KEYS exist for all samples of an index, else for
+     * none. */
+    if (st == SLIMSET_OK && (ix->n_samples > UINT32_MAX || ix->n_parts > UINT32_MAX ||
+                             ix->n_shards > UINT32_MAX || ix->n_splits > UINT32_MAX ||
+                             ix->n_classes > INT32_MAX || ix->meta_bytes > INDEX_META_BYTES_MAX))
         st = DAMAGED(ix, "it holds more records than can be");
     if (st == SLIMSET_OK && ix->n_keys != (kind == SLIMSET_KIND_INDEX ? ix->n_samples : 0))
-        st = DAMAGED(ix, "it has %" PRIu64 " keys for %" PRIu64 " samples", ix->n_keys, ix->n_samples);
+        st = DAMAGED(ix, "it has %" PRIu64 " keys for %" PRIu64 " samples", ix->n_keys,
+                     ix->n_samples);
     if (st == SLIMSET_OK)
         st = index_touch(ix, ix->meta, ix->meta_bytes, err);
     if (st == SLIMSET_OK && check_all)
-        st = index_touch(ix, ix->base + SLIMSET_HEADER_BYTES, ix->header->sums_offset - SLIMSET_HEADER_BYTES, err);
+        st = index_touch(ix, ix->base + SLIMSET_HEADER_BYTES,
+                         ix->header->sums_offset - SLIMSET_HEADER_BYTES, err);
     if (st != SLIMSET_OK)
         index_close(ix);
     return st;
@@ -199,17 +220,20 @@ static enum slimset_status check_block(struct index *ix, uint64_t b, struct slim
     uint64_t left = ix->header->sums_offset - at;
     size_t n = left < SLIMSET_BLOCK_BYTES ? (size_t)left : SLIMSET_BLOCK_BYTES;
     if (hash_bytes(ix->base + at, n) != ix->sums[b])
-        return DAMAGED(ix, "block %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64 ") does not match its checksum", b, at,
-                       at + n - 1);
+        return DAMAGED(
+            ix, "block %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64 ") does not match its checksum",
+            b, at, at + n - 1);
     ix->checked[b] = 1;
     return SLIMSET_OK;
 }
 
-enum slimset_status index_touch(struct index *ix, const void *p, uint64_t n, struct slimset_error *err)
+enum slimset_status index_touch(struct index *ix, const void *p, uint64_t n,
+                                struct slimset_error *err)
 {
     if (n == 0)
         return SLIMSET_OK;
-    uint64_t at = (uint64_t)((uintptr_t)p - (uintptr_t)ix->base); /* wraps to a huge number below base */
+    /* A pointer below the base wraps to a huge number. */
+    uint64_t at = (uint64_t)((uintptr_t)p - (uintptr_t)ix->base);
     uint64_t end = ix->header->sums_offset;
     if (at < SLIMSET_HEADER_BYTES || at >= end || n > end - at)
         return DAMAGED(ix, "a record lies outside of its sections");
@@ -265,8 +289,8 @@ enum slimset_status index_sample(struct index *ix, uint64_t i, const struct slim
                                  const struct slimset_field **fields, struct slimset_error *err)
 {
     if (i >= ix->n_samples)
-        return err_set(err, SLIMSET_NOT_FOUND, "%s has no sample %" PRIu64 ", only %" PRIu64, ix->name, i,
-                       ix->n_samples);
+        return err_set(err, SLIMSET_NOT_FOUND, "%s has no sample %" PRIu64 ", only %" PRIu64,
+                       ix->name, i, ix->n_samples);
     const struct slimset_sample *r = &ix->samples[i];
     enum slimset_status st = index_touch(ix, r, sizeof *r, err);
     if (st != SLIMSET_OK)
@@ -277,7 +301,8 @@ enum slimset_status index_sample(struct index *ix, uint64_t i, const struct slim
         return DAMAGED(ix, "sample %" PRIu64 " names a part that is not there", i);
     /* A fragment may leave splits and classes to the plan it belongs to. */
     if (ix->header->kind == SLIMSET_KIND_INDEX &&
-        (r->split >= ix->n_splits || r->cls < -1 || (r->cls >= 0 && (uint64_t)r->cls >= ix->n_classes)))
+        (r->split >= ix->n_splits || r->cls < -1 ||
+         (r->cls >= 0 && (uint64_t)r->cls >= ix->n_classes)))
         return DAMAGED(ix, "sample %" PRIu64 " names a split or class that is not there", i);
     const struct slimset_field *f = ix->fields != NULL ? ix->fields + r->first_field : NULL;
     st = index_touch(ix, f, r->n_fields * sizeof *f, err);
@@ -326,5 +351,6 @@ enum slimset_status index_find(struct index *ix, const char *key, size_t n, uint
             return SLIMSET_OK;
         }
     }
-    return err_set(err, SLIMSET_NOT_FOUND, "there is no sample with the key %.*s", (int)(n < 300 ? n : 300), key);
+    return err_set(err, SLIMSET_NOT_FOUND, "there is no sample with the key %.*s",
+                   (int)(n < 300 ? n : 300), key);
 }

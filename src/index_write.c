@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing an index, plan or fragment. The counts given at creation fix where every section starts, so each
- * section is written through a buffer of its own, in any interleaving, and memory does not grow with the dataset (the
- * keys apart, which must be sorted). STRS comes last because only its size is not known beforehand. Then
- * the file is read back once for the block sums, and the header goes in last: until then its first bytes are zeros.
+ * Writing an index, plan or fragment. The counts given at creation fix where every section starts,
+ * so each section is written through a buffer of its own, in any interleaving, and memory does not
+ * grow with the dataset (the keys apart, which must be sorted). STRS comes last because only its
+ * size is not known beforehand. Then the file is read back once for the block sums, and the header
+ * goes in last: until then its first bytes are zeros.
  */
 #include "index.h"
 
@@ -38,9 +39,9 @@ static const struct {
 };
 
 enum {
-    SECTION_BUFFER_BYTES = 65536, /* a megabyte for all of them; fewer, larger writes gain nothing measurable */
+    SECTION_BUFFER_BYTES = 65536, /* under a megabyte for all of them */
     INTERN_BYTES = 32,
-    INTERN_SLOTS = 8192,          /* direct-mapped and overwritten: bounded, whatever the names are */
+    INTERN_SLOTS = 8192,          /* direct-mapped and overwritten: memory is bounded */
     STRING_BYTES_MAX = 0xffffff
 };
 static const uint64_t strings_bytes_max = (uint64_t)1 << 40;
@@ -102,9 +103,11 @@ void index_abort(struct index_writer *w)
 static bool place_sections(struct index_writer *w, const struct index_counts *c)
 {
     const uint64_t count[N_SECTIONS] = {
-        [META] = c->meta_bytes, [SPLT] = c->splits, [CLAS] = c->classes, [FLDS] = c->fields_rules,
-        [SHRD] = c->shards, [PART] = c->parts, [SAMP] = c->samples, [FILD] = c->fields, [REJS] = c->rejects,
-        [KEYS] = w->kind == SLIMSET_KIND_INDEX ? c->samples : 0,
+        [META] = c->meta_bytes, [SPLT] = c->splits,
+        [CLAS] = c->classes,    [FLDS] = c->fields_rules,
+        [SHRD] = c->shards,     [PART] = c->parts,
+        [SAMP] = c->samples,    [FILD] = c->fields,
+        [REJS] = c->rejects,    [KEYS] = w->kind == SLIMSET_KIND_INDEX ? c->samples : 0,
     };
     uint64_t at = SLIMSET_HEADER_BYTES + N_SECTIONS * sizeof(struct slimset_section);
     for (int i = 0; i < STRS; i++) {
@@ -118,8 +121,9 @@ static bool place_sections(struct index_writer *w, const struct index_counts *c)
     w->section[STRS].offset = at;
     w->section[STRS].bytes = UINT64_MAX;
     /* Numbers that other sections hold in 32 bits. */
-    return c->samples <= UINT32_MAX && c->parts < UINT32_MAX && c->shards < UINT32_MAX && c->splits < UINT32_MAX &&
-           c->classes <= INT32_MAX && c->meta_bytes <= INDEX_META_BYTES_MAX;
+    return c->samples <= UINT32_MAX && c->parts < UINT32_MAX && c->shards < UINT32_MAX &&
+           c->splits < UINT32_MAX && c->classes <= INT32_MAX &&
+           c->meta_bytes <= INDEX_META_BYTES_MAX;
 }
 
 enum slimset_status index_create(int dirfd, const char *name, enum slimset_kind kind,
@@ -134,14 +138,16 @@ enum slimset_status index_create(int dirfd, const char *name, enum slimset_kind 
     w->kind = kind;
     w->announced_samples = counts->samples;
     if (!place_sections(w, counts)) {
-        st = err_set(err, SLIMSET_LIMIT, "%s would hold more records than the format can count", name);
+        st = err_set(err, SLIMSET_LIMIT, "%s would hold more records than the format can count",
+                     name);
         goto out;
     }
     w->name = strdup(name);
     w->interned = calloc(INTERN_SLOTS, sizeof *w->interned);
     bool have = w->name != NULL && w->interned != NULL;
     for (int i = 0; i < N_SECTIONS; i++) {
-        size_t n = w->section[i].bytes < SECTION_BUFFER_BYTES ? w->section[i].bytes : SECTION_BUFFER_BYTES;
+        size_t n =
+            w->section[i].bytes < SECTION_BUFFER_BYTES ? w->section[i].bytes : SECTION_BUFFER_BYTES;
         w->section[i].buffer = malloc(n != 0 ? n : 1);
         have = have && w->section[i].buffer != NULL;
     }
@@ -171,8 +177,8 @@ out:
 }
 
 /* Takes n bytes into a section; a full buffer goes to the file. */
-static enum slimset_status section_put(struct index_writer *w, enum section_id id, const void *bytes, uint64_t n,
-                                       struct slimset_error *err)
+static enum slimset_status section_put(struct index_writer *w, enum section_id id,
+                                       const void *bytes, uint64_t n, struct slimset_error *err)
 {
     struct section_out *s = &w->section[id];
     const uint8_t *p = bytes;
@@ -185,8 +191,9 @@ static enum slimset_status section_put(struct index_writer *w, enum section_id i
         p += take;
         n -= take;
         if (s->put % SECTION_BUFFER_BYTES == 0) {
-            enum slimset_status st = io_pwrite(w->fd, s->buffer, SECTION_BUFFER_BYTES,
-                                               s->offset + s->put - SECTION_BUFFER_BYTES, w->name, err);
+            enum slimset_status st =
+                io_pwrite(w->fd, s->buffer, SECTION_BUFFER_BYTES,
+                          s->offset + s->put - SECTION_BUFFER_BYTES, w->name, err);
             if (st != SLIMSET_OK)
                 return st;
         }
@@ -194,15 +201,16 @@ static enum slimset_status section_put(struct index_writer *w, enum section_id i
     return SLIMSET_OK;
 }
 
-static enum slimset_status section_flush(struct index_writer *w, enum section_id id, struct slimset_error *err)
+static enum slimset_status section_flush(struct index_writer *w, enum section_id id,
+                                         struct slimset_error *err)
 {
     struct section_out *s = &w->section[id];
     size_t fill = s->put % SECTION_BUFFER_BYTES;
     return io_pwrite(w->fd, s->buffer, fill, s->offset + s->put - fill, w->name, err);
 }
 
-enum slimset_status index_string(struct index_writer *w, const void *bytes, size_t n, slimset_str *out,
-                                 struct slimset_error *err)
+enum slimset_status index_string(struct index_writer *w, const void *bytes, size_t n,
+                                 slimset_str *out, struct slimset_error *err)
 {
     *out = 0;
     if (n == 0)
@@ -217,7 +225,8 @@ enum slimset_status index_string(struct index_writer *w, const void *bytes, size
     }
     uint64_t offset = w->section[STRS].put;
     if (n > STRING_BYTES_MAX || offset + n > strings_bytes_max)
-        return err_set(err, SLIMSET_LIMIT, "%s: a string of %zu bytes at %llu is more than the format can hold",
+        return err_set(err, SLIMSET_LIMIT,
+                       "%s: a string of %zu bytes at %llu is more than the format can hold",
                        w->name, n, (unsigned long long)offset);
     enum slimset_status st = section_put(w, STRS, bytes, n, err);
     if (st != SLIMSET_OK)
@@ -231,17 +240,20 @@ enum slimset_status index_string(struct index_writer *w, const void *bytes, size
     return SLIMSET_OK;
 }
 
-enum slimset_status index_put_meta(struct index_writer *w, const void *text, size_t n, struct slimset_error *err)
+enum slimset_status index_put_meta(struct index_writer *w, const void *text, size_t n,
+                                   struct slimset_error *err)
 {
     return section_put(w, META, text, n, err);
 }
 
-enum slimset_status index_put_split(struct index_writer *w, const struct slimset_split *r, struct slimset_error *err)
+enum slimset_status index_put_split(struct index_writer *w, const struct slimset_split *r,
+                                    struct slimset_error *err)
 {
     return section_put(w, SPLT, r, sizeof *r, err);
 }
 
-enum slimset_status index_put_class(struct index_writer *w, const struct slimset_class *r, struct slimset_error *err)
+enum slimset_status index_put_class(struct index_writer *w, const struct slimset_class *r,
+                                    struct slimset_error *err)
 {
     return section_put(w, CLAS, r, sizeof *r, err);
 }
@@ -252,18 +264,20 @@ enum slimset_status index_put_rule(struct index_writer *w, const struct slimset_
     return section_put(w, FLDS, r, sizeof *r, err);
 }
 
-enum slimset_status index_put_shard(struct index_writer *w, const struct slimset_shard *r, struct slimset_error *err)
+enum slimset_status index_put_shard(struct index_writer *w, const struct slimset_shard *r,
+                                    struct slimset_error *err)
 {
     return section_put(w, SHRD, r, sizeof *r, err);
 }
 
-enum slimset_status index_put_part(struct index_writer *w, const struct slimset_part *r, struct slimset_error *err)
+enum slimset_status index_put_part(struct index_writer *w, const struct slimset_part *r,
+                                   struct slimset_error *err)
 {
     return section_put(w, PART, r, sizeof *r, err);
 }
 
-enum slimset_status index_put_sample(struct index_writer *w, const struct slimset_sample *r, uint64_t key_hash,
-                                     struct slimset_error *err)
+enum slimset_status index_put_sample(struct index_writer *w, const struct slimset_sample *r,
+                                     uint64_t key_hash, struct slimset_error *err)
 {
     if (w->kind == SLIMSET_KIND_INDEX) {
         assert(w->n_keys < w->announced_samples);
@@ -273,7 +287,8 @@ enum slimset_status index_put_sample(struct index_writer *w, const struct slimse
     return section_put(w, SAMP, r, sizeof *r, err);
 }
 
-enum slimset_status index_put_field(struct index_writer *w, const struct slimset_field *r, struct slimset_error *err)
+enum slimset_status index_put_field(struct index_writer *w, const struct slimset_field *r,
+                                    struct slimset_error *err)
 {
     return section_put(w, FILD, r, sizeof *r, err);
 }
@@ -292,8 +307,10 @@ static int key_order(const void *va, const void *vb)
     return a->sample < b->sample ? -1 : a->sample > b->sample;
 }
 
-/* Writes the section table and the zeros that fill the gaps between sections and up to sums_offset. */
-static enum slimset_status write_table(struct index_writer *w, uint64_t sums_offset, struct slimset_error *err)
+/* Writes the section table and the zeros that fill the gaps between sections and up to
+ * sums_offset. */
+static enum slimset_status write_table(struct index_writer *w, uint64_t sums_offset,
+                                       struct slimset_error *err)
 {
     static const uint8_t zeros[8];
     struct slimset_section table[N_SECTIONS];
@@ -305,7 +322,8 @@ static enum slimset_status write_table(struct index_writer *w, uint64_t sums_off
         table[i].offset = s->offset;
         table[i].bytes = s->put;
         table[i].count = s->put / section_kind[i].record_bytes;
-        uint64_t end = s->offset + s->put, next = i + 1 < N_SECTIONS ? w->section[i + 1].offset : sums_offset;
+        uint64_t end = s->offset + s->put,
+                 next = i + 1 < N_SECTIONS ? w->section[i + 1].offset : sums_offset;
         enum slimset_status st = io_pwrite(w->fd, zeros, next - end, end, w->name, err);
         if (st != SLIMSET_OK)
             return st;
@@ -314,7 +332,8 @@ static enum slimset_status write_table(struct index_writer *w, uint64_t sums_off
 }
 
 /* Block sums by reading back, tail, and at the very end the header. */
-static enum slimset_status seal(struct index_writer *w, uint64_t sums_offset, struct slimset_error *err)
+static enum slimset_status seal(struct index_writer *w, uint64_t sums_offset,
+                                struct slimset_error *err)
 {
     uint64_t covered = sums_offset - SLIMSET_HEADER_BYTES;
     uint64_t n_blocks = (covered + SLIMSET_BLOCK_BYTES - 1) / SLIMSET_BLOCK_BYTES;
@@ -328,7 +347,9 @@ static enum slimset_status seal(struct index_writer *w, uint64_t sums_offset, st
     }
     for (uint64_t i = 0; i < n_blocks; i++) {
         uint64_t at = i * SLIMSET_BLOCK_BYTES;
-        size_t n = covered - at < SLIMSET_BLOCK_BYTES ? (size_t)(covered - at) : SLIMSET_BLOCK_BYTES, got;
+        size_t n = covered - at < SLIMSET_BLOCK_BYTES ? (size_t)(covered - at)
+                                                      : SLIMSET_BLOCK_BYTES,
+               got;
         st = io_pread(w->fd, block, n, SLIMSET_HEADER_BYTES + at, &got, w->name, err);
         if (st == SLIMSET_OK && got != n)
             st = err_set(err, SLIMSET_IO, "cannot read %s back: it ends too early", w->name);
@@ -387,7 +408,7 @@ enum slimset_status index_commit(struct index_writer *w, bool sync, struct slims
         int fd = w->fd;
         w->fd = -1;
         st = io_close(fd, w->name, err);
-        if (st != SLIMSET_OK) { /* an error of closing is one of writing: the file is not to be trusted */
+        if (st != SLIMSET_OK) { /* an error of closing is one of writing */
             struct slimset_error ignored;
             io_unlink(w->dirfd, w->name, &ignored);
         }

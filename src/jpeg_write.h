@@ -22,9 +22,12 @@ void jpeg_writer_free(struct jpeg_writer *w);
 
 /* Appends a JPEG of im (8 bits, no alpha) to *out. IMAGE_GRAY: one component. IMAGE_YCC: planes
  * must already have the sizes of the wanted subsampling (w x h, ceil(w/2) x ceil(h/2), ...),
- * written by jpeg_write_raw_data with edges replicated to whole MCUs. IMAGE_RGB: libjpeg converts
- * and subsamples. SLIMSET_BAD_INPUT/too-many-pixels over 65,500 a side (before anything is
- * written); SLIMSET_INTERNAL for an image this writer does not take. */
+ * written as raw data; the last sample of rows and columns is repeated up to whole blocks.
+ * IMAGE_RGB: libjpeg converts and subsamples. im is only read, and may be a part of a larger image.
+ * The bytes depend on im and settings alone, not on what was written before.
+ * SLIMSET_BAD_INPUT/too-many-pixels over 65,500 a side (before anything is written), /too-large
+ * when out->max does not allow the file and one byte more; SLIMSET_INTERNAL for an image this
+ * writer does not take; SLIMSET_NO_MEMORY. *out is then as it was. */
 enum slimset_status jpeg_write(struct jpeg_writer *w, const struct image *im,
                                const struct jpeg_settings *settings, struct buf *out,
                                struct slimset_error *err);

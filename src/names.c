@@ -5,13 +5,15 @@
 
 #include "slimset/format.h"
 
-#define LOOK_UP(table, i) ((i) < sizeof(table) / sizeof(table)[0] && (table)[i] != NULL ? (table)[i] : "unknown")
+#define LOOK_UP(table, i)                                                                          \
+    ((i) < sizeof(table) / sizeof(table)[0] && (table)[i] != NULL ? (table)[i] : "unknown")
 
 const char *name_role(unsigned role)
 {
     static const char *const word[] = {
-        [SLIMSET_ROLE_COPY] = "copy",   [SLIMSET_ROLE_IMAGE] = "image", [SLIMSET_ROLE_MASK] = "mask",
-        [SLIMSET_ROLE_DEPTH] = "depth", [SLIMSET_ROLE_ARRAY] = "array", [SLIMSET_ROLE_LABEL] = "label",
+        [SLIMSET_ROLE_COPY] = "copy",   [SLIMSET_ROLE_IMAGE] = "image",
+        [SLIMSET_ROLE_MASK] = "mask",   [SLIMSET_ROLE_DEPTH] = "depth",
+        [SLIMSET_ROLE_ARRAY] = "array", [SLIMSET_ROLE_LABEL] = "label",
     };
     return LOOK_UP(word, role);
 }
@@ -53,5 +55,6 @@ const char *name_order(unsigned order)
 const char *name_hint(unsigned hint)
 {
     static const char *const word[] = {"none", "mask-folder", "depth-folder"};
-    return LOOK_UP(word, hint);
+    /* 16 + role: the user's own rule, which may differ from role to role. */
+    return hint >= 16 && hint - 16 <= SLIMSET_ROLE_LABEL ? "user" : LOOK_UP(word, hint);
 }

@@ -62,6 +62,39 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
     return SLIMSET_OK;
 }
 
+/* OUT must not lie in a folder that is read: the source is never touched, not even by a new folder in it. Looked at
+ * before anything is created. */
+static enum slimset_status check_outside(const struct slimset_run *run, struct slimset_error *err)
+{
+    char path[4096];
+    struct stat out, source;
+    if (run->dry_run || strlen(run->out) >= sizeof path)
+        return SLIMSET_OK;
+    snprintf(path, sizeof path, "%s", run->out);
+    while (stat(path, &out) != 0 && path[0] != '\0') { /* the deepest folder that exists already */
+        char *slash = strrchr(path, '/');
+        if (slash == NULL)
+            snprintf(path, sizeof path, ".");
+        else if (slash == path)
+            path[1] = '\0';
+        else
+            *slash = '\0';
+    }
+    for (int depth = 0; depth < 256 && stat(path, &out) == 0; depth++) {
+        for (size_t i = 0; i < run->n_sources; i++)
+            if (stat(run->sources[i], &source) == 0 && source.st_dev == out.st_dev && source.st_ino == out.st_ino)
+                return err_set(err, SLIMSET_USAGE, "the output folder %.200s lies inside the source %.200s: choose one outside",
+                               run->out, run->sources[i]);
+        struct stat above = out;
+        if (strlen(path) + 4 > sizeof path)
+            break;
+        strcat(path, "/..");
+        if (stat(path, &out) != 0 || (above.st_dev == out.st_dev && above.st_ino == out.st_ino))
+            break;
+    }
+    return SLIMSET_OK;
+}
+
 static unsigned cpus(void)
 {
     cpu_set_t set;
@@ -604,17 +637,17 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
         st = write_index(p, err);
     if (st == SLIMSET_OK)
         st = same_as_old(p, &same, err);
-    if (st == SLIMSET_OK && same)
-        st = io_unlink(p->dirs.work, "publish", err);
-    else if (st == SLIMSET_OK)
-        st = io_sync_dir(p->dirs.work, ".", err);
-    if (st == SLIMSET_OK && !same)
-        st = publish_roll(&p->dirs, &rolled, err);
     for (size_t i = 0; i < p->plan.n_shards; i++) {
         p->report->shards_kept += p->state[i] == SHARD_KEPT;
         p->report->shards_written += p->state[i] == SHARD_TO_DO || p->state[i] == SHARD_RESUMED;
     }
     p->report->unchanged = same && p->report->shards_written == 0;
+    if (st == SLIMSET_OK && p->report->unchanged)
+        st = io_unlink(p->dirs.work, "publish", err);
+    else if (st == SLIMSET_OK)
+        st = io_sync_dir(p->dirs.work, ".", err);
+    if (st == SLIMSET_OK && !p->report->unchanged)
+        st = publish_roll(&p->dirs, &rolled, err);
     if (st == SLIMSET_OK)
         st = publish_clean(&p->dirs, err);
     if (st == SLIMSET_OK)
@@ -680,6 +713,9 @@ enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const stru
     clock_gettime(CLOCK_MONOTONIC, &begin);
     *report = (struct slimset_report){0};
     enum slimset_status st = check_request(recipe, run, err);
+    if (st != SLIMSET_OK)
+        return st;
+    st = check_outside(run, err);
     if (st != SLIMSET_OK)
         return st;
     raise_descriptors();

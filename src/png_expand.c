@@ -113,12 +113,15 @@ __attribute__((target("ssse3"))) static void split3_simd(const uint8_t *row, uin
         for (unsigned x = 0; x < 16; x++)
             pick[p][(3 * x + p) / 16][x] = (uint8_t)((3 * x + p) % 16);
     __m128i m[3][3];
+#pragma GCC unroll 3
     for (unsigned p = 0; p < 3; p++)
+#pragma GCC unroll 3
         for (unsigned k = 0; k < 3; k++)
             m[p][k] = _mm_loadu_si128((const __m128i *)pick[p][k]);
     for (size_t x = 0; x < w; x += 16) {
         const __m128i *from = (const __m128i *)(row + 3 * x);
         __m128i v0 = _mm_loadu_si128(from), v1 = _mm_loadu_si128(from + 1), v2 = _mm_loadu_si128(from + 2);
+#pragma GCC unroll 3 /* keeps m[][] in registers at -O2, too */
         for (unsigned p = 0; p < 3; p++) {
             __m128i v = _mm_or_si128(_mm_shuffle_epi8(v0, m[p][0]), _mm_shuffle_epi8(v1, m[p][1]));
             v = _mm_or_si128(v, _mm_shuffle_epi8(v2, m[p][2]));

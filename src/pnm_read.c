@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * PBM, PGM and PPM in, plain and raw, as the netpbm manual pages define them: header tokens
- * separated by white space, comments from '#' to the end of the line, exactly one white space byte between
- * the last token and a raw raster, two-byte samples big-endian.
+ * separated by white space, comments from '#' to the end of the line, exactly one white space byte
+ * between the last token and a raw raster, two-byte samples big-endian.
  */
 #include "bmp_read.h"
 
@@ -11,17 +11,14 @@
 struct pnm {
     char kind; /* '1'..'6' */
     uint32_t w, h, maxval;
-    size_t raster;       /* offset of the raster */
+    size_t raster; /* offset of the raster */
     unsigned channels;
     unsigned sample_bytes; /* of a raw sample; 0 for PBM */
     bool plain;
     uint32_t notes;
 };
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static bool is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* Moves *at over white space and comments. */
 static void skip_space(const uint8_t *data, size_t n, size_t *at)
@@ -44,7 +41,8 @@ static enum slimset_status number(const uint8_t *data, size_t n, size_t *at, uin
 {
     skip_space(data, n, at);
     if (*at >= n)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNM of %zu bytes ends before its last number", n);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                       "PNM of %zu bytes ends before its last number", n);
     if (data[*at] < '0' || data[*at] > '9')
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNM has byte 0x%02x where a number should be",
                        data[*at]);
@@ -87,7 +85,8 @@ static enum slimset_status parse(const uint8_t *data, size_t n, const struct ima
     if (at >= n)
         return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNM of %zu bytes ends inside its header", n);
     if (!p->plain && !is_space(data[at]))
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNM has byte 0x%02x after its header", data[at]);
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNM has byte 0x%02x after its header",
+                       data[at]);
     p->raster = p->plain ? at : at + 1;
     p->sample_bytes = bitmap ? 0 : p->maxval > 255 ? 2 : 1;
 
@@ -105,8 +104,9 @@ static enum slimset_status parse(const uint8_t *data, size_t n, const struct ima
     return SLIMSET_OK;
 }
 
-enum slimset_status pnm_read_header(const uint8_t *data, size_t n, const struct image_limits *limits,
-                                    struct image_info *info, struct slimset_error *err)
+enum slimset_status pnm_read_header(const uint8_t *data, size_t n,
+                                    const struct image_limits *limits, struct image_info *info,
+                                    struct slimset_error *err)
 {
     struct pnm p;
     enum slimset_status st = parse(data, n, limits, &p, err);
@@ -131,23 +131,26 @@ static uint32_t raw_sample(const struct pnm *p, const uint8_t *raster, uint64_t 
     return p->sample_bytes == 2 ? get_be16(raster + i * 2) : raster[i];
 }
 
-static enum slimset_status plain_sample(const struct pnm *p, const uint8_t *data, size_t n, size_t *at,
-                                        uint32_t *v, struct slimset_error *err)
+static enum slimset_status plain_sample(const struct pnm *p, const uint8_t *data, size_t n,
+                                        size_t *at, uint32_t *v, struct slimset_error *err)
 {
     if (p->kind != '1')
         return number(data, n, at, v, err);
     skip_space(data, n, at); /* the digits of a plain PBM need no space between them */
     if (*at >= n)
-        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNM of %zu bytes ends before its last pixel", n);
+        return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNM of %zu bytes ends before its last pixel",
+                       n);
     if (data[*at] != '0' && data[*at] != '1')
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PBM has byte 0x%02x among its pixels", data[*at]);
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PBM has byte 0x%02x among its pixels",
+                       data[*at]);
     *v = data[*at] == '1';
     (*at)++;
     return SLIMSET_OK;
 }
 
-static enum slimset_status decode_row(const struct pnm *p, const uint8_t *data, size_t n, size_t *at,
-                                      uint32_t y, const struct image *out, struct slimset_error *err)
+static enum slimset_status decode_row(const struct pnm *p, const uint8_t *data, size_t n,
+                                      size_t *at, uint32_t y, const struct image *out,
+                                      struct slimset_error *err)
 {
     bool bitmap = p->kind == '1' || p->kind == '4';
     uint32_t full = p->maxval > 255 ? 65535u : 255u;

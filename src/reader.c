@@ -17,7 +17,8 @@ struct slimset_reader {
     uint64_t bytes; /* of all parts */
 };
 
-enum slimset_status slimset_reader_open(const char *out, struct slimset_reader **reader, struct slimset_error *err)
+enum slimset_status slimset_reader_open(const char *out, struct slimset_reader **reader,
+                                        struct slimset_error *err)
 {
     struct slimset_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -26,11 +27,12 @@ enum slimset_status slimset_reader_open(const char *out, struct slimset_reader *
     if (st == SLIMSET_OK)
         st = dataset_open_index(out, &r->d, false, err);
     struct index *ix = &r->d.ix;
-    if (st == SLIMSET_OK)
-        st = index_touch(ix, ix->parts, ix->n_parts * sizeof *ix->parts, err); /* few: one per 256 MB */
+    if (st == SLIMSET_OK) /* few: one for each 256 MB */
+        st = index_touch(ix, ix->parts, ix->n_parts * sizeof *ix->parts, err);
     for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_parts; i++) {
         if (__builtin_add_overflow(r->bytes, ix->parts[i].bytes, &r->bytes))
-            st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: its parts have impossible sizes", SLIMSET_INDEX_NAME);
+            st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: its parts have impossible sizes",
+                         SLIMSET_INDEX_NAME);
     }
     if (st != SLIMSET_OK) {
         slimset_reader_close(r);
@@ -72,20 +74,23 @@ static enum slimset_status text_of(struct slimset_reader *r, slimset_str s, stru
 }
 
 /* Record i of n at `base`, touched. `what` is for the text. */
-static enum slimset_status record(struct slimset_reader *r, const void *base, size_t record_bytes, uint64_t n, uint64_t i,
-                                  const char *what, struct slimset_error *err)
+static enum slimset_status record(struct slimset_reader *r, const void *base, size_t record_bytes,
+                                  uint64_t n, uint64_t i, const char *what,
+                                  struct slimset_error *err)
 {
     if (i >= n)
-        return err_set(err, SLIMSET_NOT_FOUND, "there is no %s %" PRIu64 ", only %" PRIu64, what, i, n);
+        return err_set(err, SLIMSET_NOT_FOUND, "there is no %s %" PRIu64 ", only %" PRIu64, what, i,
+                       n);
     return index_touch(&r->d.ix, (const char *)base + i * record_bytes, record_bytes, err);
 }
 
-enum slimset_status slimset_reader_split(struct slimset_reader *reader, uint64_t i, struct slimset_split_view *view,
-                                         struct slimset_error *err)
+enum slimset_status slimset_reader_split(struct slimset_reader *reader, uint64_t i,
+                                         struct slimset_split_view *view, struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
     struct slimset_split_view v = {0};
-    enum slimset_status st = record(reader, ix->splits, sizeof *ix->splits, ix->n_splits, i, "split", err);
+    enum slimset_status st =
+        record(reader, ix->splits, sizeof *ix->splits, ix->n_splits, i, "split", err);
     if (st == SLIMSET_OK)
         st = text_of(reader, ix->splits[i].name, &v.name, err);
     if (st != SLIMSET_OK)
@@ -99,12 +104,13 @@ enum slimset_status slimset_reader_split(struct slimset_reader *reader, uint64_t
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_reader_class(struct slimset_reader *reader, uint64_t i, struct slimset_text *name,
-                                         struct slimset_error *err)
+enum slimset_status slimset_reader_class(struct slimset_reader *reader, uint64_t i,
+                                         struct slimset_text *name, struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
     struct slimset_text t;
-    enum slimset_status st = record(reader, ix->classes, sizeof *ix->classes, ix->n_classes, i, "class", err);
+    enum slimset_status st =
+        record(reader, ix->classes, sizeof *ix->classes, ix->n_classes, i, "class", err);
     if (st == SLIMSET_OK)
         st = text_of(reader, ix->classes[i].name, &t, err);
     if (st == SLIMSET_OK)
@@ -112,18 +118,20 @@ enum slimset_status slimset_reader_class(struct slimset_reader *reader, uint64_t
     return st;
 }
 
-enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t i, struct slimset_part_view *view,
-                                        struct slimset_error *err)
+enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t i,
+                                        struct slimset_part_view *view, struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
     struct slimset_part_view v = {0};
-    enum slimset_status st = record(reader, ix->parts, sizeof *ix->parts, ix->n_parts, i, "part", err);
+    enum slimset_status st =
+        record(reader, ix->parts, sizeof *ix->parts, ix->n_parts, i, "part", err);
     if (st != SLIMSET_OK)
         return st;
     const struct slimset_part *p = &ix->parts[i];
     st = text_of(reader, p->name, &v.name, err);
     if (st == SLIMSET_OK && (p->shard >= ix->n_shards || ix->n_splits == 0))
-        st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: part %" PRIu64 " names a shard that is not there",
+        st = err_set(err, SLIMSET_DAMAGED,
+                     "%s is damaged: part %" PRIu64 " names a shard that is not there",
                      SLIMSET_INDEX_NAME, i);
     if (st == SLIMSET_OK)
         st = index_touch(ix, &ix->shards[p->shard], sizeof *ix->shards, err);
@@ -133,7 +141,8 @@ enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t 
     struct slimset_split_view split;
     st = slimset_reader_split(reader, s->split, &split, err);
     if (st == SLIMSET_NOT_FOUND)
-        st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: shard %" PRIu32 " names a split that is not there",
+        st = err_set(err, SLIMSET_DAMAGED,
+                     "%s is damaged: shard %" PRIu32 " names a split that is not there",
                      SLIMSET_INDEX_NAME, p->shard);
     if (st != SLIMSET_OK)
         return st;
@@ -149,12 +158,13 @@ enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t 
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t i, struct slimset_rule_view *view,
-                                        struct slimset_error *err)
+enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t i,
+                                        struct slimset_rule_view *view, struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
     struct slimset_rule_view v = {0};
-    enum slimset_status st = record(reader, ix->rules, sizeof *ix->rules, ix->n_rules, i, "field rule", err);
+    enum slimset_status st =
+        record(reader, ix->rules, sizeof *ix->rules, ix->n_rules, i, "field rule", err);
     if (st == SLIMSET_OK)
         st = text_of(reader, ix->rules[i].name, &v.name, err);
     if (st == SLIMSET_OK)
@@ -171,12 +181,14 @@ enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t 
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_reader_reject(struct slimset_reader *reader, uint64_t i, struct slimset_reject_view *view,
+enum slimset_status slimset_reader_reject(struct slimset_reader *reader, uint64_t i,
+                                          struct slimset_reject_view *view,
                                           struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
     struct slimset_reject_view v = {0};
-    enum slimset_status st = record(reader, ix->rejects, sizeof *ix->rejects, ix->n_rejects, i, "reject", err);
+    enum slimset_status st =
+        record(reader, ix->rejects, sizeof *ix->rejects, ix->n_rejects, i, "reject", err);
     if (st == SLIMSET_OK)
         st = text_of(reader, ix->rejects[i].path, &v.path, err);
     if (st == SLIMSET_OK)
@@ -185,14 +197,16 @@ enum slimset_status slimset_reader_reject(struct slimset_reader *reader, uint64_
         return st;
     const struct slimset_reject_record *r = &ix->rejects[i];
     v.kind = name_reject_kind(r->kind);
-    v.reject = slimset_reject_name(r->kind == 1 && r->reject < SLIMSET_REJECT_COUNT ? (enum slimset_reject)r->reject
-                                   : r->kind == 1                                   ? SLIMSET_REJECT_COUNT
-                                                                                    : SLIMSET_REJECT_NONE);
+    v.reject = slimset_reject_name(r->kind == 1 && r->reject < SLIMSET_REJECT_COUNT
+                                       ? (enum slimset_reject)r->reject
+                                   : r->kind == 1 ? SLIMSET_REJECT_COUNT
+                                                  : SLIMSET_REJECT_NONE);
     *view = v;
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_t i, struct slimset_sample_view *view,
+enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_t i,
+                                          struct slimset_sample_view *view,
                                           struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
@@ -222,7 +236,8 @@ enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_
 }
 
 /* The record of field k of sample i. */
-static enum slimset_status field_record(struct slimset_reader *r, uint64_t i, uint32_t k, const struct slimset_sample **s,
+static enum slimset_status field_record(struct slimset_reader *r, uint64_t i, uint32_t k,
+                                        const struct slimset_sample **s,
                                         const struct slimset_field **f, struct slimset_error *err)
 {
     const struct slimset_field *all;
@@ -230,7 +245,8 @@ static enum slimset_status field_record(struct slimset_reader *r, uint64_t i, ui
     if (st != SLIMSET_OK)
         return st;
     if (k >= (*s)->n_fields)
-        return err_set(err, SLIMSET_NOT_FOUND, "sample %" PRIu64 " has no field %" PRIu32 ", only %u", i, k,
+        return err_set(err, SLIMSET_NOT_FOUND,
+                       "sample %" PRIu64 " has no field %" PRIu32 ", only %u", i, k,
                        (unsigned)(*s)->n_fields);
     *f = &all[k];
     return SLIMSET_OK;
@@ -261,8 +277,10 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
     v.frames = f->frames;
     v.notes = f->notes;
     v.role = name_role(f->role);
-    v.format = f->format < FORMAT_COUNT ? sniff_format_name((enum image_format)f->format) : "unknown";
-    v.in_format = f->in_format < FORMAT_COUNT ? sniff_format_name((enum image_format)f->in_format) : "unknown";
+    v.format =
+        f->format < FORMAT_COUNT ? sniff_format_name((enum image_format)f->format) : "unknown";
+    v.in_format = f->in_format < FORMAT_COUNT ? sniff_format_name((enum image_format)f->in_format)
+                                              : "unknown";
     v.channels = f->channels;
     v.bits = f->bits;
     v.orientation = f->orientation;
@@ -271,14 +289,15 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_reader_find(struct slimset_reader *reader, const char *key, size_t n, uint64_t *sample,
-                                        struct slimset_error *err)
+enum slimset_status slimset_reader_find(struct slimset_reader *reader, const char *key, size_t n,
+                                        uint64_t *sample, struct slimset_error *err)
 {
     return index_find(&reader->d.ix, key, n, sample, err);
 }
 
-enum slimset_status slimset_reader_find_path(struct slimset_reader *reader, const char *path, size_t n, uint64_t *sample,
-                                             uint32_t *field, struct slimset_error *err)
+enum slimset_status slimset_reader_find_path(struct slimset_reader *reader, const char *path,
+                                             size_t n, uint64_t *sample, uint32_t *field,
+                                             struct slimset_error *err)
 {
     struct index *ix = &reader->d.ix;
     for (uint64_t i = 0; n != 0 && i < ix->n_samples; i++) {
@@ -302,13 +321,15 @@ enum slimset_status slimset_reader_find_path(struct slimset_reader *reader, cons
             }
         }
     }
-    return err_set(err, SLIMSET_NOT_FOUND, "no field came from the path %.*s", (int)(n < 300 ? n : 300), path);
+    return err_set(err, SLIMSET_NOT_FOUND, "no field came from the path %.*s",
+                   (int)(n < 300 ? n : 300), path);
 }
 
 /* Names the file that holds the field and where its data starts. */
-static enum slimset_status locate(struct slimset_reader *r, const struct slimset_sample *s, const struct slimset_field *f,
-                                  const struct slimset_text *key, const struct slimset_text *name, char *path,
-                                  uint64_t *offset, struct slimset_error *err)
+static enum slimset_status locate(struct slimset_reader *r, const struct slimset_sample *s,
+                                  const struct slimset_field *f, const struct slimset_text *key,
+                                  const struct slimset_text *name, char *path, uint64_t *offset,
+                                  struct slimset_error *err)
 {
     const struct slimset_part *p = &r->d.ix.parts[s->part];
     struct slimset_text part = {"", 0};
@@ -323,14 +344,15 @@ static enum slimset_status locate(struct slimset_reader *r, const struct slimset
     else
         fine = dataset_part_name(part.bytes, part.n, path);
     if (!fine)
-        return err_set(err, SLIMSET_DAMAGED, "%s is damaged: a file name in it leads outside of the dataset",
+        return err_set(err, SLIMSET_DAMAGED,
+                       "%s is damaged: a file name in it leads outside of the dataset",
                        SLIMSET_INDEX_NAME);
     *offset = r->d.tree ? 0 : f->offset;
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t i, uint32_t k, void **data, size_t *n,
-                                        struct slimset_error *err)
+enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t i, uint32_t k,
+                                        void **data, size_t *n, struct slimset_error *err)
 {
     const struct slimset_sample *s;
     const struct slimset_field *f;
@@ -351,14 +373,15 @@ enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t 
         return st;
     int key_n = (int)(key.n < 150 ? key.n : 150), name_n = (int)(name.n < 60 ? name.n : 60);
     st = dataset_open_file(&reader->d, path, &fd, &file_bytes, err);
-    if (st == SLIMSET_NOT_FOUND) /* the index names it: a hole in the dataset, not a wrong question */
-        st = err_set(err, SLIMSET_DAMAGED, "%.200s is missing, it holds field %.*s of sample %.*s", path, name_n,
-                     name.bytes, key_n, key.bytes);
+    if (st == SLIMSET_NOT_FOUND) /* a hole in the dataset, not a wrong question */
+        st = err_set(err, SLIMSET_DAMAGED, "%.200s is missing, it holds field %.*s of sample %.*s",
+                     path, name_n, name.bytes, key_n, key.bytes);
     if (st != SLIMSET_OK)
         return st;
     /* The file's own size bounds what is allocated, whatever the index says. */
     if (offset > file_bytes || f->bytes > file_bytes - offset) {
-        st = err_set(err, SLIMSET_DAMAGED, "%.200s is too short for field %.*s of sample %.*s: it was truncated", path,
+        st = err_set(err, SLIMSET_DAMAGED,
+                     "%.200s is too short for field %.*s of sample %.*s: it was truncated", path,
                      name_n, name.bytes, key_n, key.bytes);
         goto out;
     }
@@ -369,7 +392,8 @@ enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t 
     }
     st = io_pread(fd, p, f->bytes, offset, &got, path, err);
     if (st == SLIMSET_OK && (got != f->bytes || hash_bytes(p, f->bytes) != f->hash))
-        st = err_set(err, SLIMSET_DAMAGED, "%.200s: field %.*s of sample %.*s does not match its checksum", path, name_n,
+        st = err_set(err, SLIMSET_DAMAGED,
+                     "%.200s: field %.*s of sample %.*s does not match its checksum", path, name_n,
                      name.bytes, key_n, key.bytes);
     if (st != SLIMSET_OK)
         goto out;

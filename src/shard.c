@@ -141,12 +141,13 @@ static enum slimset_status end_part(struct shard_writer *w, struct slimset_error
 struct names {
     char text[ITEM_INPUTS_MAX + 1][FIELD_NAME_MAX + 20];
     unsigned n;
+    bool cased; /* files of a tree; WebDataset reads fields in lower case */
 };
 
 static bool taken(const struct names *names, const char *text)
 {
     for (unsigned i = 0; i < names->n; i++)
-        if (strcasecmp(names->text[i], text) == 0)
+        if ((names->cased ? strcmp : strcasecmp)(names->text[i], text) == 0)
             return true;
     return false;
 }
@@ -282,6 +283,7 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     size_t key_n = plan_key(w->plan, s, key);
     bool has_cls = s->cls >= 0 && !is_tree(w);
     names.n = 0;
+    names.cased = is_tree(w);
     shard_hash_sample(&w->inputs, w->plan, s);
     for (uint32_t i = 0; i < a->n_fields; i++) {
         shard_hash_entry(&w->inputs, &e[i], f[i].in_hash);

@@ -34,7 +34,8 @@ static bool octal(const uint8_t *p, size_t width, uint64_t *value)
     return p[width - 1] == '\0';
 }
 
-/* A size: eleven octal digits, or, only where those do not suffice (8 GiB), 0x80 and eleven bytes of a big-endian number. */
+/* A size: eleven octal digits, or, only where those do not suffice (8 GiB), 0x80 and eleven bytes
+ * of a big-endian number. */
 static bool size_field(const uint8_t *p, uint64_t *value)
 {
     if (octal(p, SIZE_N, value))
@@ -73,8 +74,8 @@ static bool name_is(const uint8_t *block, const char *name, size_t n)
     size_t base_n = text_n(block + NAME_AT, NAME_N), prefix_n = text_n(block + PREFIX_AT, PREFIX_N);
     if (prefix_n == 0)
         return base_n == n && memcmp(block + NAME_AT, name, n) == 0;
-    return prefix_n + 1 + base_n == n && memcmp(block + PREFIX_AT, name, prefix_n) == 0 && name[prefix_n] == '/' &&
-           memcmp(block + NAME_AT, name + prefix_n + 1, base_n) == 0;
+    return prefix_n + 1 + base_n == n && memcmp(block + PREFIX_AT, name, prefix_n) == 0 &&
+           name[prefix_n] == '/' && memcmp(block + NAME_AT, name + prefix_n + 1, base_n) == 0;
 }
 
 bool tar_check_zeros(const uint8_t *p, size_t n)
@@ -85,7 +86,8 @@ bool tar_check_zeros(const uint8_t *p, size_t n)
     return any == 0;
 }
 
-bool tar_check_header(const uint8_t block[TAR_CHECK_BLOCK], const char *name, size_t name_n, uint64_t bytes, char *why)
+bool tar_check_header(const uint8_t block[TAR_CHECK_BLOCK], const char *name, size_t name_n,
+                      uint64_t bytes, char *why)
 {
     uint64_t sum = 0, want, size, number;
     for (size_t i = 0; i < TAR_CHECK_BLOCK; i++)
@@ -97,17 +99,20 @@ bool tar_check_header(const uint8_t block[TAR_CHECK_BLOCK], const char *name, si
     else if (memcmp(block + MAGIC_AT, "ustar\0" "00", 8) != 0)
         snprintf(why, TAR_CHECK_WHY, "its tar header is not of the ustar kind");
     else if (block[TYPE_AT] != '0')
-        snprintf(why, TAR_CHECK_WHY, "its tar header is not one of a plain file (type 0x%02x)", block[TYPE_AT]);
+        snprintf(why, TAR_CHECK_WHY, "its tar header is not one of a plain file (type 0x%02x)",
+                 block[TYPE_AT]);
     else if (!name_is(block, name, name_n))
         snprintf(why, TAR_CHECK_WHY, "its tar header bears another name");
     else if (!size_field(block + SIZE_AT, &size))
         snprintf(why, TAR_CHECK_WHY, "the size in its tar header is not written as it has to be");
     else if (size != bytes)
-        snprintf(why, TAR_CHECK_WHY, "its tar header says %" PRIu64 " bytes, the index %" PRIu64, size, bytes);
+        snprintf(why, TAR_CHECK_WHY, "its tar header says %" PRIu64 " bytes, the index %" PRIu64,
+                 size, bytes);
     else if (!octal(block + MODE_AT, MODE_N, &number) || !octal(block + UID_AT, UID_N, &number) ||
              !octal(block + GID_AT, GID_N, &number) || !octal(block + MTIME_AT, MTIME_N, &number))
         snprintf(why, TAR_CHECK_WHY, "mode, owner or time in its tar header is not octal");
-    else if (!tar_check_zeros(block + LINK_AT, LINK_N) || !tar_check_zeros(block + PAD_AT, TAR_CHECK_BLOCK - PAD_AT))
+    else if (!tar_check_zeros(block + LINK_AT, LINK_N) ||
+             !tar_check_zeros(block + PAD_AT, TAR_CHECK_BLOCK - PAD_AT))
         snprintf(why, TAR_CHECK_WHY, "bytes in its tar header where none belong");
     else
         return true;

@@ -80,7 +80,7 @@ bool tar_is_header(const uint8_t *h)
 {
     int64_t want;
     int32_t plain = 0, with_sign = 0;
-    /* The field is taken out again afterwards: a loop without a branch is four times as fast. */
+    /* The field is taken out again afterwards, so that compilers can vectorise the loop. */
     for (int i = 0; i < BLOCK; i++) {
         plain += h[i];
         with_sign += (int8_t)h[i];

@@ -5,12 +5,32 @@
 
 enum {
     PAGES_MAX = 65536, /* directories counted; a loop in the chain ends there */
-    TAG_WIDTH = 256, TAG_HEIGHT = 257, TAG_BITS = 258, TAG_COMPRESSION = 259, TAG_PHOTOMETRIC = 262,
-    TAG_DESCRIPTION = 270, TAG_STRIP_OFFSETS = 273, TAG_ORIENTATION = 274, TAG_SAMPLES = 277,
-    TAG_ROWS_PER_STRIP = 278, TAG_STRIP_BYTES = 279, TAG_PLANAR = 284, TAG_COLOUR_MAP = 320,
-    TAG_TILE_WIDTH = 322, TAG_TILE_HEIGHT = 323, TAG_TILE_OFFSETS = 324, TAG_TILE_BYTES = 325,
-    TAG_INK_SET = 332, TAG_EXTRA = 338, TAG_SAMPLE_FORMAT = 339, TAG_XMP = 700, TAG_IPTC = 33723,
-    TAG_PHOTOSHOP = 34377, TAG_EXIF = 34665, TAG_ICC = 34675, TAG_GPS = 34853
+    TAG_WIDTH = 256,
+    TAG_HEIGHT = 257,
+    TAG_BITS = 258,
+    TAG_COMPRESSION = 259,
+    TAG_PHOTOMETRIC = 262,
+    TAG_DESCRIPTION = 270,
+    TAG_STRIP_OFFSETS = 273,
+    TAG_ORIENTATION = 274,
+    TAG_SAMPLES = 277,
+    TAG_ROWS_PER_STRIP = 278,
+    TAG_STRIP_BYTES = 279,
+    TAG_PLANAR = 284,
+    TAG_COLOUR_MAP = 320,
+    TAG_TILE_WIDTH = 322,
+    TAG_TILE_HEIGHT = 323,
+    TAG_TILE_OFFSETS = 324,
+    TAG_TILE_BYTES = 325,
+    TAG_INK_SET = 332,
+    TAG_EXTRA = 338,
+    TAG_SAMPLE_FORMAT = 339,
+    TAG_XMP = 700,
+    TAG_IPTC = 33723,
+    TAG_PHOTOSHOP = 34377,
+    TAG_EXIF = 34665,
+    TAG_ICC = 34675,
+    TAG_GPS = 34853
 };
 
 struct file {
@@ -24,8 +44,8 @@ struct file {
 struct entry {
     uint16_t tag, type;
     uint64_t count;
-    uint64_t at;   /* offset of the values */
-    bool inside;   /* false: they reach beyond the file */
+    uint64_t at; /* offset of the values */
+    bool inside; /* false: they reach beyond the file */
 };
 
 static uint16_t u16(const struct file *f, uint64_t at)
@@ -164,7 +184,8 @@ struct layout {
 };
 
 /* A value that describes the pixels: where its bytes are missing, the file ends too early. */
-static enum slimset_status needed(const struct file *f, const struct entry *e, struct slimset_error *err)
+static enum slimset_status needed(const struct file *f, const struct entry *e,
+                                  struct slimset_error *err)
 {
     if (e->inside)
         return SLIMSET_OK;
@@ -199,49 +220,85 @@ static bool is_metadata(uint16_t tag)
     }
 }
 
+/* Where a number of the directory goes; NULL for tags of another kind. */
+static uint32_t *number_of(uint16_t tag, struct tiff_tags *t, struct layout *l)
+{
+    const struct {
+        uint16_t tag;
+        uint32_t *to;
+    } numbers[] = {
+        {TAG_WIDTH, &t->w},
+        {TAG_HEIGHT, &t->h},
+        {TAG_COMPRESSION, &t->compression},
+        {TAG_PHOTOMETRIC, &t->photometric},
+        {TAG_SAMPLES, &t->samples},
+        {TAG_PLANAR, &t->planar},
+        {TAG_INK_SET, &t->ink_set},
+        {TAG_ROWS_PER_STRIP, &l->rows_per_strip},
+        {TAG_TILE_WIDTH, &l->tile_w},
+        {TAG_TILE_HEIGHT, &l->tile_h},
+        {TAG_EXTRA, &t->extra_first},
+    };
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].tag == tag)
+            return numbers[i].to;
+    return NULL;
+}
+
+/* Where an array of the directory goes. */
+static struct entry *array_of(uint16_t tag, struct layout *l)
+{
+    switch (tag) {
+    case TAG_BITS:
+        return &l->bits;
+    case TAG_SAMPLE_FORMAT:
+        return &l->format;
+    case TAG_COLOUR_MAP:
+        return &l->colour_map;
+    case TAG_STRIP_OFFSETS:
+    case TAG_TILE_OFFSETS:
+        return &l->offsets;
+    case TAG_STRIP_BYTES:
+    case TAG_TILE_BYTES:
+        return &l->sizes;
+    default:
+        return NULL;
+    }
+}
+
 /* Takes one entry into *t and *l. */
 static enum slimset_status take(const struct file *f, const struct entry *e, struct tiff_tags *t,
                                 struct layout *l, struct slimset_error *err)
 {
-    uint32_t v = value32(f, e, 0, 0);
-    switch (e->tag) {
-    case TAG_WIDTH: t->w = v; break;
-    case TAG_HEIGHT: t->h = v; break;
-    case TAG_COMPRESSION: t->compression = v; break;
-    case TAG_PHOTOMETRIC: t->photometric = v; break;
-    case TAG_SAMPLES: t->samples = v; break;
-    case TAG_PLANAR: t->planar = v; break;
-    case TAG_INK_SET: t->ink_set = v; break;
-    case TAG_ROWS_PER_STRIP: l->rows_per_strip = v; break;
-    case TAG_TILE_WIDTH: l->tile_w = v; break;
-    case TAG_TILE_HEIGHT: l->tile_h = v; break;
-    case TAG_ORIENTATION: t->orientation = v >= 1 && v <= 8 ? (uint8_t)v : 1; return SLIMSET_OK;
-    case TAG_EXTRA:
+    uint32_t *number = number_of(e->tag, t, l);
+    struct entry *array = array_of(e->tag, l);
+    if (number != NULL)
+        *number = value32(f, e, 0, 0);
+    if (array != NULL)
+        *array = *e;
+    if (e->tag == TAG_TILE_OFFSETS)
+        l->tiled = true;
+    if (e->tag == TAG_EXTRA)
         t->extra_n = e->count > UINT32_MAX ? UINT32_MAX : (uint32_t)e->count;
-        t->extra_first = v;
-        break;
-    case TAG_BITS: l->bits = *e; break;
-    case TAG_SAMPLE_FORMAT: l->format = *e; break;
-    case TAG_COLOUR_MAP: l->colour_map = *e; break;
-    case TAG_STRIP_OFFSETS: l->offsets = *e; break;
-    case TAG_STRIP_BYTES: l->sizes = *e; break;
-    case TAG_TILE_OFFSETS: l->offsets = *e; l->tiled = true; break;
-    case TAG_TILE_BYTES: l->sizes = *e; l->tiled = true; break;
-    default:
-        t->has_metadata = t->has_metadata || is_metadata(e->tag);
-        if (!e->inside)
-            t->notes |= NOTE_WARNING | (e->tag == TAG_ICC ? NOTE_PROFILE_BAD : 0);
-        else if (e->tag == TAG_ICC && type_bytes(e->type) == 1) {
-            t->icc = f->data + e->at;
-            t->icc_bytes = (size_t)e->count;
-        }
-        return SLIMSET_OK;
+    if (number != NULL || array != NULL)
+        return needed(f, e, err);
+    if (e->tag == TAG_ORIENTATION) {
+        uint32_t v = value32(f, e, 0, 0);
+        t->orientation = v >= 1 && v <= 8 ? (uint8_t)v : 1;
     }
-    return needed(f, e, err);
+    t->has_metadata = t->has_metadata || is_metadata(e->tag);
+    if (!e->inside) {
+        t->notes |= NOTE_WARNING | (e->tag == TAG_ICC ? NOTE_PROFILE_BAD : 0);
+    } else if (e->tag == TAG_ICC && type_bytes(e->type) == 1) {
+        t->icc = f->data + e->at;
+        t->icc_bytes = (size_t)e->count;
+    }
+    return SLIMSET_OK;
 }
 
 /* Bytes of strip or tile i without compression; 0 when that cannot be told. */
-static uint64_t raw_bytes(const struct tiff_tags *t, const struct layout *l, uint64_t i, uint64_t per_plane)
+static uint64_t raw_bytes(const struct tiff_tags *t, const struct layout *l, uint64_t i,
+                          uint64_t per_plane)
 {
     uint64_t samples = t->planar == 2 ? 1 : t->samples;
     uint64_t row_bits = (uint64_t)(l->tiled ? l->tile_w : t->w) * samples * t->bits;
@@ -253,23 +310,27 @@ static uint64_t raw_bytes(const struct tiff_tags *t, const struct layout *l, uin
     return (row_bits + 7) / 8 * rows;
 }
 
-/* Every strip or tile must be there: a decoder that reaches the end of the file inside one might fill up with gray. */
-static enum slimset_status check_layout(const struct file *f, const struct tiff_tags *t, struct layout *l,
-                                        struct slimset_error *err)
+/* Every strip or tile must be there: a decoder that reaches the end of the file inside one might
+ * fill up with gray. */
+static enum slimset_status check_layout(const struct file *f, const struct tiff_tags *t,
+                                        struct layout *l, struct slimset_error *err)
 {
     if (l->offsets.count == 0)
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF without pixels");
     if (l->tiled && (l->tile_w == 0 || l->tile_h == 0 || l->tile_w > 65536 || l->tile_h > 65536))
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF with tiles of %u x %u", l->tile_w, l->tile_h);
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF with tiles of %u x %u", l->tile_w,
+                       l->tile_h);
     if (l->rows_per_strip == 0 || l->rows_per_strip > t->h)
         l->rows_per_strip = t->h;
-    uint64_t per_plane = l->tiled ? (uint64_t)((t->w - 1) / l->tile_w + 1) * ((t->h - 1) / l->tile_h + 1)
-                                  : (t->h - 1) / l->rows_per_strip + 1;
+    uint64_t per_plane = l->tiled
+                             ? (uint64_t)((t->w - 1) / l->tile_w + 1) * ((t->h - 1) / l->tile_h + 1)
+                             : (t->h - 1) / l->rows_per_strip + 1;
     uint64_t want = per_plane * (t->planar == 2 ? t->samples : 1);
     if (l->offsets.count < want || (l->sizes.count != 0 && l->sizes.count < want))
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF has %llu of %llu strips or tiles",
                        (unsigned long long)l->offsets.count, (unsigned long long)want);
-    bool plain = t->compression == 1 && t->photometric != TIFF_YCBCR; /* subsampled: size not known */
+    bool plain =
+        t->compression == 1 && t->photometric != TIFF_YCBCR; /* subsampled: size not known */
     for (uint64_t i = 0; i < want; i++) {
         uint64_t at = value(f, &l->offsets, i, UINT64_MAX);
         uint64_t raw = plain ? raw_bytes(t, l, i, per_plane) : 0;
@@ -278,20 +339,21 @@ static enum slimset_status check_layout(const struct file *f, const struct tiff_
             return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF strip or tile %llu is empty",
                            (unsigned long long)i);
         if (plain && bytes < raw)
-            return err_bad(err, SLIMSET_REJECT_TRUNCATED, "TIFF strip or tile %llu has %llu of %llu bytes",
-                           (unsigned long long)i, (unsigned long long)bytes, (unsigned long long)raw);
+            return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                           "TIFF strip or tile %llu has %llu of %llu bytes", (unsigned long long)i,
+                           (unsigned long long)bytes, (unsigned long long)raw);
         if (plain)
             bytes = raw; /* some writers count full strips at the end of the image, too */
         if (!inside(f, at, bytes))
             return err_bad(err, SLIMSET_REJECT_TRUNCATED,
-                           "TIFF strip or tile %llu reaches byte %llu of %zu", (unsigned long long)i,
-                           (unsigned long long)(at + bytes), f->n);
+                           "TIFF strip or tile %llu reaches byte %llu of %zu",
+                           (unsigned long long)i, (unsigned long long)(at + bytes), f->n);
     }
     return SLIMSET_OK;
 }
 
-static enum slimset_status check_palette(const struct file *f, struct tiff_tags *t, const struct entry *map,
-                                         struct slimset_error *err)
+static enum slimset_status check_palette(const struct file *f, struct tiff_tags *t,
+                                         const struct entry *map, struct slimset_error *err)
 {
     if (t->bits > 16)
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF palette of %u bits", t->bits);
@@ -307,8 +369,9 @@ static enum slimset_status check_palette(const struct file *f, struct tiff_tags 
     return SLIMSET_OK;
 }
 
-static enum slimset_status check_values(const struct file *f, struct tiff_tags *t, const struct layout *l,
-                                        const struct image_limits *limits, struct slimset_error *err)
+static enum slimset_status check_values(const struct file *f, struct tiff_tags *t,
+                                        const struct layout *l, const struct image_limits *limits,
+                                        struct slimset_error *err)
 {
     const struct entry *bits = &l->bits, *format = &l->format;
     if (t->photometric == UINT32_MAX)
@@ -348,8 +411,14 @@ enum slimset_status tiff_tags_read(const uint8_t *data, size_t n, const struct i
     struct layout l = {.rows_per_strip = UINT32_MAX};
     uint64_t first, entries, count, next;
     uint32_t before = UINT32_MAX;
-    *t = (struct tiff_tags){.bits = 1, .samples = 1, .sample_format = 1, .photometric = UINT32_MAX,
-                            .compression = 1, .planar = 1, .ink_set = 1, .orientation = 1};
+    *t = (struct tiff_tags){.bits = 1,
+                            .samples = 1,
+                            .sample_format = 1,
+                            .photometric = UINT32_MAX,
+                            .compression = 1,
+                            .planar = 1,
+                            .ink_set = 1,
+                            .orientation = 1};
     if (!open_file(&f, data, n, &first))
         return err_bad(err, n < 16 ? SLIMSET_REJECT_TRUNCATED : SLIMSET_REJECT_CORRUPT,
                        "TIFF of %zu bytes with a damaged header", n);

@@ -9,7 +9,8 @@
 
 #include "verify_impl.h"
 
-void verify_finding(struct verify *v, const char *part, const char *key, const char *field, const char *fmt, ...)
+void verify_finding(struct verify *v, const char *part, const char *key, const char *field,
+                    const char *fmt, ...)
 {
     char text[600];
     va_list ap;
@@ -33,8 +34,9 @@ void verify_note(struct verify *v, const char *part, const char *fmt, ...)
         v->fn(v->arg, part, NULL, NULL, text);
 }
 
-enum slimset_status verify_absorb(struct verify *v, enum slimset_status st, const char *part, const char *key,
-                                  const char *field, const struct slimset_error *err)
+enum slimset_status verify_absorb(struct verify *v, enum slimset_status st, const char *part,
+                                  const char *key, const char *field,
+                                  const struct slimset_error *err)
 {
     /* EIO is a sector that cannot be read any more: as lost as a damaged one. */
     bool lost = st == SLIMSET_DAMAGED || st == SLIMSET_NOT_FOUND || st == SLIMSET_BAD_INPUT ||
@@ -45,7 +47,8 @@ enum slimset_status verify_absorb(struct verify *v, enum slimset_status st, cons
     return SLIMSET_OK;
 }
 
-enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs, slimset_finding_fn *fn, void *arg,
+enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs,
+                                   slimset_finding_fn *fn, void *arg,
                                    struct slimset_verify_report *report, struct slimset_error *err)
 {
     struct verify v = {.fn = fn, .arg = arg, .report = report};
@@ -73,14 +76,16 @@ enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs, 
     for (uint64_t i = 0; st == SLIMSET_OK && i < v.d.ix.n_parts; i++)
         st = verify_part(&v, i, err);
     if (st == SLIMSET_OK && (st = verify_foreign(&v, err)) == SLIMSET_IO) {
-        verify_note(&v, NULL, "%s", err->text); /* a folder that may not be listed takes nothing from the dataset */
+        /* A folder that may not be listed takes nothing from the dataset. */
+        verify_note(&v, NULL, "%s", err->text);
         st = SLIMSET_OK;
     }
     if (st == SLIMSET_OK && fstatat(v.d.dirfd, ".slimset/plan", &plan, 0) == 0)
-        verify_note(&v, NULL, "an update of this dataset has not finished: run the same pack again");
+        verify_note(&v, NULL,
+                    "an update of this dataset has not finished: run the same pack again");
     if (st == SLIMSET_OK && report->damaged != 0)
-        st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: %" PRIu64 " finding%s", out, report->damaged,
-                     report->damaged == 1 ? "" : "s");
+        st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: %" PRIu64 " finding%s", out,
+                     report->damaged, report->damaged == 1 ? "" : "s");
 out:
     verify_decoder_close(v.decoder);
     buf_fini(&v.data);

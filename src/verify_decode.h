@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding what is already packed, for `slimset verify --decode`: whether a field's bytes are an image and of what size.
- * The decoding happens in sandboxed workers; the bytes are not trusted.
+ * Decoding what is already packed, for `slimset verify --decode`: whether a field's bytes are an
+ * image and of what size. The decoding happens in sandboxed workers; the bytes are not trusted.
  */
 #ifndef VERIFY_DECODE_H
 #define VERIFY_DECODE_H
@@ -17,9 +17,10 @@ struct verify_decoder; /* opaque */
 struct verify_decoder *verify_decoder_open(unsigned jobs, struct slimset_error *err);
 void verify_decoder_close(struct verify_decoder *decoder); /* NULL is fine */
 
-/* Decodes n bytes of the index's format number and hands out the upright size in pixels. SLIMSET_BAD_INPUT: they do not
- * decode; any other fault is one of the machine. */
-enum slimset_status verify_decode_field(struct verify_decoder *decoder, const uint8_t *data, size_t n, uint8_t format,
-                                        uint32_t *w, uint32_t *h, struct slimset_error *err);
+/* Decodes n bytes of the index's format number and hands out the upright size in pixels.
+ * SLIMSET_BAD_INPUT: they do not decode; any other fault is one of the machine. */
+enum slimset_status verify_decode_field(struct verify_decoder *decoder, const uint8_t *data,
+                                        size_t n, uint8_t format, uint32_t *w, uint32_t *h,
+                                        struct slimset_error *err);
 
 #endif

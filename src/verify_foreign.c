@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies in OUT that the index does not name. Readers that follow the index ignore it, but a loader that is pointed at
- * the folder may not: it is mentioned, and it is no damage.
+ * What lies in OUT that the index does not name. Readers that follow the index ignore it, but a
+ * loader that is pointed at the folder may not: it is mentioned, and it is no damage.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -42,7 +42,8 @@ static bool is_known(const struct foreign *f, const char *path, size_t n)
     return f->n_known != 0 && bsearch(&hash, f->known, f->n_known, sizeof hash, hash_order) != NULL;
 }
 
-/* Hashes of all file names that the index gives. Damaged records are left out: they have their findings. */
+/* Hashes of all file names that the index gives. Damaged records are left out: they have their
+ * findings. */
 static enum slimset_status learn(struct foreign *f, struct slimset_error *err)
 {
     struct index *ix = &f->v->d.ix;
@@ -75,8 +76,10 @@ static enum slimset_status learn(struct foreign *f, struct slimset_error *err)
     return SLIMSET_OK;
 }
 
-/* Keeps the first FOREIGN_SHOWN names in byte order, so that the output does not depend on the order of listing. */
-static enum slimset_status remember(struct foreign *f, const char *path, bool folder, struct slimset_error *err)
+/* Keeps the first FOREIGN_SHOWN names in byte order, so that the output does not depend on the
+ * order of listing. */
+static enum slimset_status remember(struct foreign *f, const char *path, bool folder,
+                                    struct slimset_error *err)
 {
     char name[DATASET_PATH_MAX + 1];
     f->n_all++;
@@ -97,11 +100,12 @@ static enum slimset_status remember(struct foreign *f, const char *path, bool fo
     return SLIMSET_OK;
 }
 
-static enum slimset_status walk(struct foreign *f, int fd, char *path, size_t n, int depth, struct slimset_error *err);
+static enum slimset_status walk(struct foreign *f, int fd, char *path, size_t n, int depth,
+                                struct slimset_error *err);
 
 /* One entry; path[0..n) is its name below OUT. */
-static enum slimset_status entry(struct foreign *f, int dirfd, const char *base, char *path, size_t n, int depth,
-                                 struct slimset_error *err)
+static enum slimset_status entry(struct foreign *f, int dirfd, const char *base, char *path,
+                                 size_t n, int depth, struct slimset_error *err)
 {
     struct stat st;
     if (is_known(f, path, n) || fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -117,7 +121,8 @@ static enum slimset_status entry(struct foreign *f, int dirfd, const char *base,
 }
 
 /* The entries of an open folder, path[0..n) below OUT; closes fd. */
-static enum slimset_status walk(struct foreign *f, int fd, char *path, size_t n, int depth, struct slimset_error *err)
+static enum slimset_status walk(struct foreign *f, int fd, char *path, size_t n, int depth,
+                                struct slimset_error *err)
 {
     enum slimset_status st = SLIMSET_OK;
     DIR *dir = fdopendir(fd);
@@ -167,12 +172,14 @@ enum slimset_status verify_foreign(struct verify *v, struct slimset_error *err)
         if (st != SLIMSET_OK)
             continue;
         if (folder && !v->d.tree && is_known(&f, tar, (size_t)tar_n))
-            verify_note(v, f.path[i], "%s was unpacked here: nothing reads this folder, it can go", tar);
+            verify_note(v, f.path[i], "%s was unpacked here: nothing reads this folder, it can go",
+                        tar);
         else
             verify_note(v, f.path[i], "not part of the dataset");
     }
     if (st == SLIMSET_OK && f.n_all > f.n_path)
-        verify_note(v, NULL, "and %" PRIu64 " more that are not part of the dataset", f.n_all - f.n_path);
+        verify_note(v, NULL, "and %" PRIu64 " more that are not part of the dataset",
+                    f.n_all - f.n_path);
     for (size_t i = 0; i < f.n_path; i++)
         free(f.path[i]);
     free(f.known);

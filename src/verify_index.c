@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Does the index agree with itself? Checksums show that it is what was written; this shows that what was written makes
- * sense: the sections count the same samples in the same order, every number is in its range, every string in its section.
- * One finding per kind of record is enough: the ones behind it mostly follow from the first.
+ * Does the index agree with itself? Checksums show that it is what was written; this shows that
+ * what was written makes sense: the sections count the same samples in the same order, every number
+ * is in its range, every string in its section. One finding per kind of record is enough: the ones
+ * behind it mostly follow from the first.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +35,8 @@ static void check_blocks(struct verify *v)
     struct index *ix = &v->d.ix;
     struct slimset_error err;
     for (uint64_t b = 0; b < ix->n_blocks; b++) {
-        if (index_touch(ix, ix->base + SLIMSET_HEADER_BYTES + b * SLIMSET_BLOCK_BYTES, 1, &err) != SLIMSET_OK)
+        if (index_touch(ix, ix->base + SLIMSET_HEADER_BYTES + b * SLIMSET_BLOCK_BYTES, 1, &err) !=
+            SLIMSET_OK)
             verify_finding(v, SLIMSET_INDEX_NAME, NULL, NULL, "%s", err.text);
     }
 }
@@ -47,8 +49,8 @@ static bool check_splits(struct verify *v)
         const struct slimset_split *s = &ix->splits[i];
         if (!readable(v, s, sizeof *s, &s->name, 1))
             return false;
-        if (s->first_shard != shard || s->n_shards > ix->n_shards - shard || s->first_sample != sample ||
-            s->n_samples > ix->n_samples - sample)
+        if (s->first_shard != shard || s->n_shards > ix->n_shards - shard ||
+            s->first_sample != sample || s->n_samples > ix->n_samples - sample)
             return WRONG(v, "split %" PRIu64 " does not begin where the one before it ends", i);
         if (s->order != 1 && s->order != 2)
             return WRONG(v, "split %" PRIu64 " has the unknown order %" PRIu32, i, s->order);
@@ -56,7 +58,9 @@ static bool check_splits(struct verify *v)
         sample += s->n_samples;
     }
     if (shard != ix->n_shards || sample != ix->n_samples)
-        return WRONG(v, "the splits hold %" PRIu64 " shards and %" PRIu64 " samples, the index %" PRIu64 " and %" PRIu64,
+        return WRONG(v,
+                     "the splits hold %" PRIu64 " shards and %" PRIu64
+                     " samples, the index %" PRIu64 " and %" PRIu64,
                      shard, sample, ix->n_shards, ix->n_samples);
     return true;
 }
@@ -64,7 +68,8 @@ static bool check_splits(struct verify *v)
 static bool check_shards(struct verify *v)
 {
     struct index *ix = &v->d.ix;
-    uint64_t part = 0, sample = 0, split = 0, left = 0; /* left: shards of splits[split - 1] still to come */
+    uint64_t part = 0, sample = 0, split = 0;
+    uint64_t left = 0; /* shards of splits[split - 1] still to come */
     for (uint64_t i = 0; i < ix->n_shards; i++) {
         const struct slimset_shard *s = &ix->shards[i];
         if (!readable(v, s, sizeof *s, &s->first_path, 1))
@@ -81,7 +86,9 @@ static bool check_shards(struct verify *v)
         sample += s->n_samples;
     }
     if (part != ix->n_parts || sample != ix->n_samples)
-        return WRONG(v, "the shards hold %" PRIu64 " parts and %" PRIu64 " samples, the index %" PRIu64 " and %" PRIu64,
+        return WRONG(v,
+                     "the shards hold %" PRIu64 " parts and %" PRIu64 " samples, the index %" PRIu64
+                     " and %" PRIu64,
                      part, sample, ix->n_parts, ix->n_samples);
     return true;
 }
@@ -96,11 +103,13 @@ static bool check_parts(struct verify *v)
         const char *name;
         size_t n;
         struct slimset_error err;
-        if (!readable(v, p, sizeof *p, &p->name, 1) || index_text(ix, p->name, &name, &n, &err) != SLIMSET_OK)
+        if (!readable(v, p, sizeof *p, &p->name, 1) ||
+            index_text(ix, p->name, &name, &n, &err) != SLIMSET_OK)
             return false;
         if (!v->d.tree && !dataset_part_name(name, n, path))
             return WRONG(v, "part %" PRIu64 " has no plain file name", i);
-        if (p->shard >= ix->n_shards || index_touch(ix, &ix->shards[p->shard], sizeof *ix->shards, &err) != SLIMSET_OK)
+        if (p->shard >= ix->n_shards ||
+            index_touch(ix, &ix->shards[p->shard], sizeof *ix->shards, &err) != SLIMSET_OK)
             return WRONG(v, "part %" PRIu64 " names a shard that is not there", i);
         const struct slimset_shard *s = &ix->shards[p->shard];
         if (i < s->first_part || i - s->first_part >= s->n_parts || p->part != i - s->first_part)
@@ -110,7 +119,8 @@ static bool check_parts(struct verify *v)
         sample += p->n_samples;
     }
     if (sample != ix->n_samples)
-        return WRONG(v, "the parts hold %" PRIu64 " samples, the index %" PRIu64, sample, ix->n_samples);
+        return WRONG(v, "the parts hold %" PRIu64 " samples, the index %" PRIu64, sample,
+                     ix->n_samples);
     return true;
 }
 
@@ -120,7 +130,8 @@ static bool check_field(struct verify *v, uint64_t sample, const struct slimset_
     if (!readable(v, f, sizeof *f, strings, 2))
         return false;
     if (f->role > SLIMSET_ROLE_LABEL || f->format >= FORMAT_COUNT || f->in_format >= FORMAT_COUNT ||
-        f->orientation > 8 || f->quality > 100 || (f->w == 0) != (f->h == 0) || (f->in_w == 0) != (f->in_h == 0))
+        f->orientation > 8 || f->quality > 100 || (f->w == 0) != (f->h == 0) ||
+        (f->in_w == 0) != (f->in_h == 0))
         return WRONG(v, "a field of sample %" PRIu64 " has numbers out of range", sample);
     return true;
 }
@@ -140,12 +151,14 @@ static bool check_samples(struct verify *v)
         if (s->key >> 40 == 0 || s->n_fields == 0)
             return WRONG(v, "sample %" PRIu64 " has no key or no fields", i);
         if (s->first_field != field)
-            return WRONG(v, "the fields of sample %" PRIu64 " do not begin where those before them end", i);
+            return WRONG(
+                v, "the fields of sample %" PRIu64 " do not begin where those before them end", i);
         const struct slimset_part *p = &ix->parts[s->part];
         const struct slimset_split *sp = &ix->splits[s->split];
         if (index_touch(ix, p, sizeof *p, &err) != SLIMSET_OK || i < p->first_sample ||
-            i - p->first_sample >= p->n_samples || index_touch(ix, sp, sizeof *sp, &err) != SLIMSET_OK ||
-            i < sp->first_sample || i - sp->first_sample >= sp->n_samples)
+            i - p->first_sample >= p->n_samples ||
+            index_touch(ix, sp, sizeof *sp, &err) != SLIMSET_OK || i < sp->first_sample ||
+            i - sp->first_sample >= sp->n_samples)
             return WRONG(v, "sample %" PRIu64 " is not in the part or split that lists it", i);
         for (uint32_t k = 0; k < s->n_fields; k++) {
             if (!check_field(v, i, &f[k]))
@@ -154,11 +167,13 @@ static bool check_samples(struct verify *v)
         field += s->n_fields;
     }
     if (field != ix->n_fields)
-        return WRONG(v, "the samples have %" PRIu64 " fields, the index %" PRIu64, field, ix->n_fields);
+        return WRONG(v, "the samples have %" PRIu64 " fields, the index %" PRIu64, field,
+                     ix->n_fields);
     return true;
 }
 
-/* Strictly ascending (hash, sample) with the right hash each: then every sample is there exactly once. */
+/* Strictly ascending (hash, sample) with the right hash each: then every sample is there exactly
+ * once. */
 static bool check_keys(struct verify *v)
 {
     struct index *ix = &v->d.ix;
@@ -173,7 +188,8 @@ static bool check_keys(struct verify *v)
             return false;
         if (i > 0 && (k[-1].hash > k->hash || (k[-1].hash == k->hash && k[-1].sample >= k->sample)))
             return WRONG(v, "the keys are not in order");
-        if (index_sample(ix, k->sample, &s, &f, &err) != SLIMSET_OK || index_text(ix, s->key, &key, &n, &err) != SLIMSET_OK)
+        if (index_sample(ix, k->sample, &s, &f, &err) != SLIMSET_OK ||
+            index_text(ix, s->key, &key, &n, &err) != SLIMSET_OK)
             return WRONG(v, "key %" PRIu64 " names a sample that cannot be read", i);
         if (hash_bytes(key, n) != k->hash)
             return WRONG(v, "key %" PRIu64 " has the hash of another one", i);
@@ -212,7 +228,8 @@ enum slimset_status verify_index(struct verify *v, struct slimset_error *err)
 {
     (void)err; /* the index is in memory: nothing but damage can be met */
     check_blocks(v);
-    /* Records lead from one section to the next: later checks rely on what the earlier ones have shown. */
+    /* Records lead from one section to the next: later checks rely on what the earlier ones have
+     * shown. */
     if (check_splits(v) && check_shards(v) && check_parts(v) && check_samples(v))
         check_keys(v);
     check_rest(v);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One part against the index. A shard is read once from front to back; what should stand where comes from the index alone, so
- * that a damaged header or field costs only itself and everything behind it is still checked.
+ * One part against the index. A shard is read once from front to back; what should stand where
+ * comes from the index alone, so that a damaged header or field costs only itself and everything
+ * behind it is still checked.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,7 +34,8 @@ struct stream {
     struct hash_stream hash;
 };
 
-static void stream_start(struct stream *s, struct verify *v, const char *name, int fd, uint64_t size)
+static void stream_start(struct stream *s, struct verify *v, const char *name, int fd,
+                         uint64_t size)
 {
     s->v = v;
     s->name = name;
@@ -67,7 +69,8 @@ static enum slimset_status stream_next(struct stream *s, uint64_t max, const uin
 }
 
 /* The next n bytes, a few, in one piece; *got is less only at the end. */
-static enum slimset_status stream_copy(struct stream *s, uint8_t *to, size_t n, size_t *got, struct slimset_error *err)
+static enum slimset_status stream_copy(struct stream *s, uint8_t *to, size_t n, size_t *got,
+                                       struct slimset_error *err)
 {
     *got = 0;
     while (*got < n) {
@@ -95,9 +98,11 @@ static void shown(char *to, const char *bytes, size_t n)
     to[n] = '\0';
 }
 
-/* Field k of a sample with its names; a finding and *fine false when the index does not give them. */
-static enum slimset_status member_of(struct verify *v, const char *part, const struct slimset_sample *s,
-                                     const struct slimset_field *f, struct member *m, bool *fine, struct slimset_error *err)
+/* Field k of a sample with its names; a finding and *fine false when the index does not give
+ * them. */
+static enum slimset_status member_of(struct verify *v, const char *part,
+                                     const struct slimset_sample *s, const struct slimset_field *f,
+                                     struct member *m, bool *fine, struct slimset_error *err)
 {
     const char *key, *name;
     size_t key_n, name_n;
@@ -113,7 +118,8 @@ static enum slimset_status member_of(struct verify *v, const char *part, const s
     shown(m->field, name, name_n);
     *fine = dataset_path(key, key_n, name, name_n, m->path);
     if (!*fine)
-        verify_finding(v, part, m->key, m->field, "the index gives it a name that leads outside of the dataset");
+        verify_finding(v, part, m->key, m->field,
+                       "the index gives it a name that leads outside of the dataset");
     return SLIMSET_OK;
 }
 
@@ -127,20 +133,23 @@ static enum slimset_status decode_member(struct verify *v, const char *part, con
                                          struct slimset_error *err)
 {
     uint32_t w = 0, h = 0;
-    enum slimset_status st = verify_decode_field(v->decoder, v->data.data, v->data.len, m->f->format, &w, &h, err);
+    enum slimset_status st =
+        verify_decode_field(v->decoder, v->data.data, v->data.len, m->f->format, &w, &h, err);
     v->report->images_decoded++;
     if (st == SLIMSET_BAD_INPUT) {
         verify_finding(v, part, m->key, m->field, "does not decode: %s", err->text);
         return SLIMSET_OK;
     }
     if (st == SLIMSET_OK && (w != m->f->w || h != m->f->h))
-        verify_finding(v, part, m->key, m->field, "decodes to %" PRIu32 "x%" PRIu32 ", the index says %" PRIu32 "x%" PRIu32,
-                       w, h, m->f->w, m->f->h);
+        verify_finding(v, part, m->key, m->field,
+                       "decodes to %" PRIu32 "x%" PRIu32 ", the index says %" PRIu32 "x%" PRIu32, w,
+                       h, m->f->w, m->f->h);
     return st;
 }
 
 /* The next f->bytes of the stream are the member's data: hash, compare, decode. */
-static enum slimset_status check_data(struct stream *s, const char *part, const struct member *m, struct slimset_error *err)
+static enum slimset_status check_data(struct stream *s, const char *part, const struct member *m,
+                                      struct slimset_error *err)
 {
     struct verify *v = s->v;
     bool decode = wants_decode(v, m->f);
@@ -152,7 +161,8 @@ static enum slimset_status check_data(struct stream *s, const char *part, const 
         size_t n;
         enum slimset_status st = stream_next(s, left, &p, &n, err);
         if (st == SLIMSET_OK && n == 0) {
-            verify_finding(v, part, m->key, m->field, "the file became shorter while it was checked");
+            verify_finding(v, part, m->key, m->field,
+                           "the file became shorter while it was checked");
             return SLIMSET_OK;
         }
         if (st == SLIMSET_OK && decode)
@@ -171,9 +181,11 @@ static enum slimset_status check_data(struct stream *s, const char *part, const 
     return decode ? decode_member(v, part, m, err) : SLIMSET_OK;
 }
 
-/* One member of a shard: header, data, padding. *end: where the member before it ended, then where this one does. */
-static enum slimset_status check_tar_member(struct stream *s, const char *part, const struct member *m, uint64_t *end,
-                                            bool *fine, struct slimset_error *err)
+/* One member of a shard: header, data, padding. *end: where the member before it ended, then where
+ * this one does. */
+static enum slimset_status check_tar_member(struct stream *s, const char *part,
+                                            const struct member *m, uint64_t *end, bool *fine,
+                                            struct slimset_error *err)
 {
     struct verify *v = s->v;
     const struct slimset_field *f = m->f;
@@ -182,11 +194,13 @@ static enum slimset_status check_tar_member(struct stream *s, const char *part, 
     size_t got;
     unsigned padding = tar_check_padding(f->bytes);
     uint64_t data_end;
-    *fine = f->offset == *end + TAR_CHECK_BLOCK && !__builtin_add_overflow(f->offset, f->bytes, &data_end) &&
+    *fine = f->offset == *end + TAR_CHECK_BLOCK &&
+            !__builtin_add_overflow(f->offset, f->bytes, &data_end) &&
             data_end <= INT64_MAX - TAR_CHECK_END;
     if (!*fine) {
         verify_finding(v, part, m->key, m->field,
-                       "the index says that its data begin at byte %" PRIu64 ", but what is before it ends at %" PRIu64,
+                       "the index says that its data begin at byte %" PRIu64
+                       ", but what is before it ends at %" PRIu64,
                        f->offset, *end);
         return SLIMSET_OK;
     }
@@ -208,9 +222,11 @@ static enum slimset_status check_tar_member(struct stream *s, const char *part, 
     return st;
 }
 
-/* Members one behind the other as the index has them; *end is where the last one ends, *fine whether all could be followed. */
-static enum slimset_status check_members(struct stream *s, const char *part, const struct slimset_part *p, uint64_t *end,
-                                         bool *fine, struct slimset_error *err)
+/* Members one behind the other as the index has them; *end is where the last one ends, *fine
+ * whether all could be followed. */
+static enum slimset_status check_members(struct stream *s, const char *part,
+                                         const struct slimset_part *p, uint64_t *end, bool *fine,
+                                         struct slimset_error *err)
 {
     struct verify *v = s->v;
     struct member m;
@@ -236,15 +252,17 @@ static enum slimset_status check_members(struct stream *s, const char *part, con
 }
 
 /* What stands behind the last member, then the hash of the whole file. */
-static enum slimset_status check_tail(struct stream *s, const char *part, const struct slimset_part *p, uint64_t end,
-                                      bool followed, uint64_t damaged_before, struct slimset_error *err)
+static enum slimset_status check_tail(struct stream *s, const char *part,
+                                      const struct slimset_part *p, uint64_t end, bool followed,
+                                      uint64_t damaged_before, struct slimset_error *err)
 {
     struct verify *v = s->v;
     uint8_t zeros[TAR_CHECK_END];
     size_t got;
     enum slimset_status st = SLIMSET_OK;
     if (followed && end + TAR_CHECK_END != p->bytes) {
-        verify_finding(v, part, NULL, NULL, "the index gives it %" PRIu64 " bytes, its members need %" PRIu64, p->bytes,
+        verify_finding(v, part, NULL, NULL,
+                       "the index gives it %" PRIu64 " bytes, its members need %" PRIu64, p->bytes,
                        end + TAR_CHECK_END);
     } else if (followed && s->size >= p->bytes) {
         st = stream_copy(s, zeros, sizeof zeros, &got, err);
@@ -257,7 +275,8 @@ static enum slimset_status check_tail(struct stream *s, const char *part, const 
     }
     /* The hash says no more than a closer finding already did. */
     if (st == SLIMSET_OK && hash_value(&s->hash) != p->hash && v->report->damaged == damaged_before)
-        verify_finding(v, part, NULL, NULL, "is not the file that was packed: its checksum differs outside of the data");
+        verify_finding(v, part, NULL, NULL,
+                       "is not the file that was packed: its checksum differs outside of the data");
     return st;
 }
 
@@ -272,11 +291,13 @@ static const char *missing_hint(struct verify *v, const char *part)
     memcpy(folder, part, n - 4);
     folder[n - 4] = '\0';
     if (fstatat(v->d.dirfd, folder, &st, 0) == 0 && S_ISDIR(st.st_mode))
-        return "; a folder of its name is there: the shard was unpacked, put the tar file itself back";
+        return "; a folder of its name is there: the shard was unpacked, put the tar file itself "
+               "back";
     return "";
 }
 
-static enum slimset_status verify_shard(struct verify *v, const struct slimset_part *p, struct slimset_error *err)
+static enum slimset_status verify_shard(struct verify *v, const struct slimset_part *p,
+                                        struct slimset_error *err)
 {
     const char *name;
     size_t name_n;
@@ -292,14 +313,15 @@ static enum slimset_status verify_shard(struct verify *v, const struct slimset_p
         return SLIMSET_OK;
     st = dataset_open_file(&v->d, part, &fd, &size, err);
     if (st == SLIMSET_NOT_FOUND) {
-        verify_finding(v, part, NULL, NULL, "is missing, and with it %" PRIu32 " sample%s%s", p->n_samples,
-                       p->n_samples == 1 ? "" : "s", missing_hint(v, part));
+        verify_finding(v, part, NULL, NULL, "is missing, and with it %" PRIu32 " sample%s%s",
+                       p->n_samples, p->n_samples == 1 ? "" : "s", missing_hint(v, part));
         return SLIMSET_OK;
     }
     if (st != SLIMSET_OK)
         return verify_absorb(v, st, part, NULL, NULL, err);
     if (size != p->bytes)
-        verify_finding(v, part, NULL, NULL, "has %" PRIu64 " bytes instead of %" PRIu64 ": %s", size, p->bytes,
+        verify_finding(v, part, NULL, NULL, "has %" PRIu64 " bytes instead of %" PRIu64 ": %s",
+                       size, p->bytes,
                        size < p->bytes ? "it was truncated" : "something was appended");
     stream_start(&s, v, part, fd, size);
     st = check_members(&s, part, p, &end, &followed, err);
@@ -311,7 +333,8 @@ static enum slimset_status verify_shard(struct verify *v, const struct slimset_p
 }
 
 /* One file of a tree. */
-static enum slimset_status check_tree_file(struct verify *v, const struct member *m, struct slimset_error *err)
+static enum slimset_status check_tree_file(struct verify *v, const struct member *m,
+                                           struct slimset_error *err)
 {
     struct stream s;
     int fd;
@@ -319,7 +342,8 @@ static enum slimset_status check_tree_file(struct verify *v, const struct member
     enum slimset_status st = dataset_open_file(&v->d, m->path, &fd, &size, err);
     if (st == SLIMSET_OK) {
         if (size != m->f->bytes) {
-            verify_finding(v, m->path, m->key, m->field, "has %" PRIu64 " bytes instead of %" PRIu64, size, m->f->bytes);
+            verify_finding(v, m->path, m->key, m->field,
+                           "has %" PRIu64 " bytes instead of %" PRIu64, size, m->f->bytes);
         } else {
             stream_start(&s, v, m->path, fd, size);
             st = check_data(&s, m->path, m, err);
@@ -332,7 +356,8 @@ static enum slimset_status check_tree_file(struct verify *v, const struct member
     return verify_absorb(v, st, m->path, m->key, m->field, err);
 }
 
-static enum slimset_status verify_group(struct verify *v, const struct slimset_part *p, struct slimset_error *err)
+static enum slimset_status verify_group(struct verify *v, const struct slimset_part *p,
+                                        struct slimset_error *err)
 {
     struct hash_stream hash;
     struct member m;
@@ -358,7 +383,8 @@ static enum slimset_status verify_group(struct verify *v, const struct slimset_p
     }
     v->report->parts++;
     if (bytes != p->bytes || hash_value(&hash) != p->hash)
-        verify_finding(v, SLIMSET_INDEX_NAME, NULL, NULL, "part %" PRIu64 " does not sum up to its files",
+        verify_finding(v, SLIMSET_INDEX_NAME, NULL, NULL,
+                       "part %" PRIu64 " does not sum up to its files",
                        (uint64_t)(p - v->d.ix.parts));
     return SLIMSET_OK;
 }

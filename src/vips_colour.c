@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From planes into libvips: ICC conversion to sRGB and the WebP encoder. The planes are interleaved on demand,
- * strip by strip, by a generator; only the WebP encoder keeps a whole second copy.
+ * From planes into libvips: ICC conversion to sRGB and the WebP encoder. The planes are interleaved
+ * on demand, strip by strip, by a generator; only the WebP encoder keeps a whole second copy.
  */
 #include "vips_read.h"
 
@@ -79,7 +79,9 @@ static bool profile_fits(const struct image *in, const uint8_t *icc, size_t n)
     bool device = false;
     for (unsigned i = 0; i < 4; i++)
         device = device || memcmp(icc + 12, classes[i], 4) == 0;
-    const char *space = in->colour == IMAGE_GRAY ? "GRAY" : in->colour == IMAGE_CMYK ? "CMYK" : "RGB ";
+    const char *space = in->colour == IMAGE_GRAY   ? "GRAY"
+                        : in->colour == IMAGE_CMYK ? "CMYK"
+                                                   : "RGB ";
     return device && memcmp(icc + 16, space, 4) == 0;
 }
 
@@ -97,7 +99,8 @@ static void copy_plane(const struct image *in, unsigned from, const struct image
     }
 }
 
-static enum slimset_status plain_copy(const struct image *in, struct image *out, struct slimset_error *err)
+static enum slimset_status plain_copy(const struct image *in, struct image *out,
+                                      struct slimset_error *err)
 {
     enum slimset_status st = image_setup(out, in->colour, in->alpha, in->bits, in->w, in->h, err);
     for (unsigned c = 0; c < in->n_planes && st == SLIMSET_OK; c++)
@@ -106,7 +109,8 @@ static enum slimset_status plain_copy(const struct image *in, struct image *out,
 }
 
 /* Takes the RGB rows of the conversion; of a gray profile the three are equal but for rounding. */
-static void take_rows(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y, uint32_t rows)
+static void take_rows(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y,
+                      uint32_t rows)
 {
     const struct image *out = user;
     unsigned planes = out->colour == IMAGE_GRAY ? 1 : 3;
@@ -124,7 +128,9 @@ static bool convert(const struct image *in, const uint8_t *icc, size_t icc_bytes
                     enum slimset_status *st, struct slimset_error *err)
 {
     const struct vips_api *v = vips_load_api();
-    struct feed f = {.im = in, .bands = image_colour_planes(in->colour), .plane = {0, 1, 2, 3},
+    struct feed f = {.im = in,
+                     .bands = image_colour_planes(in->colour),
+                     .plane = {0, 1, 2, 3},
                      .invert = in->colour == IMAGE_CMYK};
     VipsInterpretation kind = VIPS_INTERPRETATION_CMYK;
     if (in->colour == IMAGE_GRAY)
@@ -142,7 +148,8 @@ static bool convert(const struct image *in, const uint8_t *icc, size_t icc_bytes
     vips_load_hush();
     int r = v->vips_icc_transform_(im, &srgb, "srgb", "embedded", TRUE, "depth", 8, NULL);
     vips_load_unhush();
-    if (r == 0 && vips_load_warning()[0] == '\0' && v->vips_image_get_bands_(srgb) == 3 && v->vips_image_get_format_(srgb) == VIPS_FORMAT_UCHAR) {
+    if (r == 0 && vips_load_warning()[0] == '\0' && v->vips_image_get_bands_(srgb) == 3 &&
+        v->vips_image_get_format_(srgb) == VIPS_FORMAT_UCHAR) {
         *st = vips_load_pull(srgb, take_rows, out, err);
         good = *st == SLIMSET_OK;
     }
@@ -157,7 +164,8 @@ enum slimset_status vips_to_srgb(const struct image *in, const uint8_t *icc, siz
     if (vips_load_api() == NULL)
         return err_bad(err, SLIMSET_REJECT_NO_DECODER, "ICC conversion needs libvips");
     if (in->colour != IMAGE_GRAY && in->colour != IMAGE_RGB && in->colour != IMAGE_CMYK)
-        return err_set(err, SLIMSET_INTERNAL, "ICC conversion of planes that are not gray, RGB or CMYK");
+        return err_set(err, SLIMSET_INTERNAL,
+                       "ICC conversion of planes that are not gray, RGB or CMYK");
     if (!profile_fits(in, icc, icc_bytes)) {
         *notes |= NOTE_PROFILE_BAD;
         return plain_copy(in, out, err);
@@ -179,8 +187,8 @@ enum slimset_status vips_to_srgb(const struct image *in, const uint8_t *icc, siz
     return SLIMSET_OK;
 }
 
-/* Appends the WebP without EXIF, XMP and profile, which libvips 8.14 writes in spite of "strip"; as a simple file where
- * one chunk is left. The file is our own encoder's: whole by construction. */
+/* Appends the WebP without EXIF, XMP and profile, which libvips 8.14 writes in spite of "strip"; as
+ * a simple file where one chunk is left. The file is our own encoder's: whole by construction. */
 static enum slimset_status append_bare_webp(const uint8_t *webp, size_t n, struct buf *out,
                                             struct slimset_error *err)
 {
@@ -198,7 +206,8 @@ static enum slimset_status append_bare_webp(const uint8_t *webp, size_t n, struc
             if (len > n - at)
                 break;
             at += len;
-            bool picture = memcmp(p, "VP8 ", 4) == 0 || memcmp(p, "VP8L", 4) == 0 || memcmp(p, "ALPH", 4) == 0;
+            bool picture =
+                memcmp(p, "VP8 ", 4) == 0 || memcmp(p, "VP8L", 4) == 0 || memcmp(p, "ALPH", 4) == 0;
             bool extended = memcmp(p, "VP8X", 4) == 0 && len >= 18;
             if (pass == 0)
                 kept += picture;
@@ -216,8 +225,8 @@ static enum slimset_status append_bare_webp(const uint8_t *webp, size_t n, struc
     return st;
 }
 
-enum slimset_status vips_write_webp(const struct image *im, int quality, bool lossless, struct buf *out,
-                                    struct slimset_error *err)
+enum slimset_status vips_write_webp(const struct image *im, int quality, bool lossless,
+                                    struct buf *out, struct slimset_error *err)
 {
     const struct vips_api *v = vips_load_api();
     if (v == NULL)
@@ -225,10 +234,11 @@ enum slimset_status vips_write_webp(const struct image *im, int quality, bool lo
     if ((im->colour != IMAGE_GRAY && im->colour != IMAGE_RGB) || im->bits != 8)
         return err_set(err, SLIMSET_INTERNAL, "WebP of planes that are not 8-bit gray or RGB");
     if (im->w == 0 || im->h == 0 || im->w > WEBP_MAX_SIDE || im->h > WEBP_MAX_SIDE)
-        return err_bad(err, SLIMSET_REJECT_TOO_MANY_PIXELS, "%u x %u pixels, a side of a WebP may have %d",
-                       im->w, im->h, WEBP_MAX_SIDE);
+        return err_bad(err, SLIMSET_REJECT_TOO_MANY_PIXELS,
+                       "%u x %u pixels, a side of a WebP may have %d", im->w, im->h, WEBP_MAX_SIDE);
     bool gray = im->colour == IMAGE_GRAY;
-    struct feed f = {.im = im, .bands = im->alpha ? 4 : 3,
+    struct feed f = {.im = im,
+                     .bands = im->alpha ? 4 : 3,
                      .plane = {0, gray ? 0 : 1, gray ? 0 : 2, (uint8_t)(im->n_planes - 1)}};
     void *bytes = NULL;
     size_t n = 0;
@@ -237,11 +247,12 @@ enum slimset_status vips_write_webp(const struct image *im, int quality, bool lo
     enum slimset_status st = SLIMSET_OK;
     vips_load_hush();
     int r = in == NULL ? -1
-                       : v->vips_webpsave_buffer_(in, &bytes, &n, "Q", quality, "lossless", (int)lossless,
-                                                  "strip", TRUE, NULL);
+                       : v->vips_webpsave_buffer_(in, &bytes, &n, "Q", quality, "lossless",
+                                                  (int)lossless, "strip", TRUE, NULL);
     vips_load_unhush();
     if (r != 0)
-        st = err_set(err, SLIMSET_INTERNAL, "the WebP encoder failed: %.300s", v->vips_error_buffer_());
+        st = err_set(err, SLIMSET_INTERNAL, "the WebP encoder failed: %.300s",
+                     v->vips_error_buffer_());
     if (st == SLIMSET_OK)
         st = append_bare_webp(bytes, n, out, err);
     (v->g_free_)(bytes);

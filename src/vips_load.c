@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding and starting libvips, and the few things every user of it needs. Pixels are pulled through a region in
- * the calling thread instead of vips_image_write_to_memory: no worker threads, and no second copy of the image.
+ * Finding and starting libvips, and the few things every user of it needs. Pixels are pulled
+ * through a region in the calling thread instead of vips_image_write_to_memory: no worker threads,
+ * and no second copy of the image.
  */
 #include "vips_load.h"
 
@@ -57,20 +58,11 @@ static const char *format_text(enum image_format f)
     }
 }
 
-const struct vips_api *vips_load_api(void)
-{
-    return vips.started ? &vips.api : NULL;
-}
+const struct vips_api *vips_load_api(void) { return vips.started ? &vips.api : NULL; }
 
-const struct image_limits *vips_load_limits(void)
-{
-    return &vips.limits;
-}
+const struct image_limits *vips_load_limits(void) { return &vips.limits; }
 
-const char *vips_version_text(void)
-{
-    return vips.started ? vips.version : NULL;
-}
+const char *vips_version_text(void) { return vips.started ? vips.version : NULL; }
 
 bool vips_can_load(enum image_format f)
 {
@@ -117,14 +109,11 @@ void vips_load_begin(void)
     vips.warning[0] = '\0';
 }
 
-const char *vips_load_warning(void)
-{
-    return vips.warning;
-}
+const char *vips_load_warning(void) { return vips.warning; }
 
 #ifdef __GLIBC__
-/* glibc's stderr is a variable, and a stream of our own needs no descriptor: so this works inside the sandbox, where
- * dup2 would not. */
+/* glibc's stderr is a variable, and a stream of our own needs no descriptor: so this works inside
+ * the sandbox, where dup2 would not. */
 static ssize_t swallow(void *cookie, const char *bytes, size_t n)
 {
     (void)cookie, (void)bytes;
@@ -151,18 +140,11 @@ void vips_load_unhush(void)
     vips.kept = NULL;
 }
 #else
-static FILE *open_nowhere(void)
-{
-    return NULL;
-}
+static FILE *open_nowhere(void) { return NULL; }
 
-void vips_load_hush(void)
-{
-}
+void vips_load_hush(void) {}
 
-void vips_load_unhush(void)
-{
-}
+void vips_load_unhush(void) {}
 #endif
 
 static bool says(const char *text, const char *const *words, unsigned n)
@@ -176,8 +158,9 @@ static bool says(const char *text, const char *const *words, unsigned n)
 enum slimset_status vips_load_fault(const char *what, struct slimset_error *err)
 {
     static const char *const no_memory[] = {"out of memory", "unable to allocate"};
-    static const char *const truncated[] = {"end of file", "end of data", "truncat", "not enough data",
-                                            "premature", "unexpected end", "read error", "too short"};
+    static const char *const truncated[] = {"end of file",     "end of data", "truncat",
+                                            "not enough data", "premature",   "unexpected end",
+                                            "read error",      "too short"};
     static const char *const unsupported[] = {"not supported", "unsupported", "not configured",
                                               "compression support", "unimplemented"};
     char text[320];
@@ -275,14 +258,15 @@ enum slimset_status vips_load_pull(VipsImage *im, vips_load_rows *rows, void *us
     return st;
 }
 
-/* Environment that libvips and GLib read. Threads of libvips' own would fight the pool of workers; an image that
- * passes the disc threshold would need a temporary file, which the sandbox forbids; and some variables
- * make it print, or abort on a warning. */
+/* Environment that libvips and GLib read. Threads of libvips' own would fight the pool of workers;
+ * an image that passes the disc threshold would need a temporary file, which the sandbox forbids;
+ * and some variables make it print, or abort on a warning. */
 static void set_environment(void)
 {
-    static const char *const talkative[] = {"VIPS_PROGRESS", "IM_PROGRESS", "VIPS_INFO", "IM_INFO",
-                                            "VIPS_PROFILE", "VIPS_LEAK", "VIPS_TRACE", "VIPS_WARNING",
-                                            "IM_WARNING", "VIPS_STALL", "G_DEBUG", "G_MESSAGES_DEBUG"};
+    static const char *const talkative[] = {"VIPS_PROGRESS", "IM_PROGRESS",  "VIPS_INFO",
+                                            "IM_INFO",       "VIPS_PROFILE", "VIPS_LEAK",
+                                            "VIPS_TRACE",    "VIPS_WARNING", "IM_WARNING",
+                                            "VIPS_STALL",    "G_DEBUG",      "G_MESSAGES_DEBUG"};
     setenv("VIPS_DISC_THRESHOLD", "64g", 1);
     setenv("VIPS_CONCURRENCY", "1", 1);
     setenv("VIPS_NOVECTOR", "1", 1);
@@ -292,8 +276,7 @@ static void set_environment(void)
 
 static bool find_functions(void *library)
 {
-#define VIPS_LOAD_FIND(name)                                                                       \
-    {#name, (void **)(void *)&vips.api.name##_},
+#define VIPS_LOAD_FIND(name) {#name, (void **)(void *)&vips.api.name##_},
     const struct {
         const char *name;
         void **to;
@@ -312,9 +295,9 @@ static bool find_functions(void *library)
 /* Nothing may be loaded but the formats we know, each through its own library. */
 static void close_loaders(void)
 {
-    static const char *const open[] = {"VipsForeignLoadTiff", "VipsForeignLoadWebp",
+    static const char *const open[] = {"VipsForeignLoadTiff",  "VipsForeignLoadWebp",
                                        "VipsForeignLoadNsgif", "VipsForeignLoadHeif",
-                                       "VipsForeignLoadJxl", "VipsForeignLoadJp2k"};
+                                       "VipsForeignLoadJxl",   "VipsForeignLoadJp2k"};
     static const char *const shut[] = {"VipsForeignLoad", "VipsForeignLoadMagick",
                                        "VipsForeignLoadMagick7", "VipsForeignLoadSvg",
                                        "VipsForeignLoadPdf"};
@@ -325,7 +308,8 @@ static void close_loaders(void)
         vips.api.vips_operation_block_set_(open[i], FALSE);
 }
 
-static void keep_first(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y, uint32_t rows)
+static void keep_first(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y,
+                       uint32_t rows)
 {
     (void)stride_bytes;
     (void)rows;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libvips at run time, shared by the vips_*.c files and by nobody else: the table of the functions
- * that dlsym found, opening a file's bytes with the one loader its format may use, and pulling pixels.
- * Only compiled with HAVE_VIPS. libvips keeps its state per process, so the table does, too: filled once by
- * vips_start, read-only afterwards but for the text of the last warning.
+ * that dlsym found, opening a file's bytes with the one loader its format may use, and pulling
+ * pixels. Only compiled with HAVE_VIPS. libvips keeps its state per process, so the table does,
+ * too: filled once by vips_start, read-only afterwards but for the text of the last warning.
  */
 #ifndef VIPS_LOAD_H
 #define VIPS_LOAD_H
@@ -41,7 +41,6 @@
     F(vips_image_get_format)                                                                       \
     F(vips_image_get_height)                                                                       \
     F(vips_image_get_int)                                                                          \
-    F(vips_image_get_interpretation)                                                               \
     F(vips_image_get_typeof)                                                                       \
     F(vips_image_get_width)                                                                        \
     F(vips_image_init_fields)                                                                      \
@@ -81,14 +80,14 @@ void vips_load_begin(void);
 /* The last warning that libvips logged since vips_load_begin, "" if none. */
 const char *vips_load_warning(void);
 
-/* libjxl and others print to stderr when a file is damaged. Between these two calls nothing that goes through stdio
- * comes out. vips_load_open, _pull and _close do it themselves; other calls into libvips that may reach a codec
- * must be put between them. Not to be nested. */
+/* libjxl and others print to stderr when a file is damaged. Between these two calls nothing that
+ * goes through stdio comes out. vips_load_open, _pull and _close do it themselves; other calls into
+ * libvips that may reach a codec must be put between them. Not to be nested. */
 void vips_load_hush(void);
 void vips_load_unhush(void);
 
-/* Opens page or frame 0 (HEIF: the primary image) with the loader of format f. The bytes must outlive *im, which
- * the caller gives back with vips_load_close. */
+/* Opens page or frame 0 (HEIF: the primary image) with the loader of format f. The bytes must
+ * outlive *im, which the caller gives back with vips_load_close. */
 enum slimset_status vips_load_open(const uint8_t *data, size_t n, enum image_format f,
                                    VipsImage **im, struct slimset_error *err);
 void vips_load_close(VipsImage **im);
@@ -101,7 +100,8 @@ typedef void vips_load_rows(void *user, const uint8_t *row, size_t stride_bytes,
 enum slimset_status vips_load_pull(VipsImage *im, vips_load_rows *rows, void *user,
                                    struct slimset_error *err);
 
-/* SLIMSET_BAD_INPUT with the class that libvips' error text speaks of; NO_MEMORY where the machine had none. */
+/* SLIMSET_BAD_INPUT with the class that libvips' error text speaks of; NO_MEMORY where the machine
+ * had none. */
 enum slimset_status vips_load_fault(const char *what, struct slimset_error *err);
 
 /* Copies text with control bytes blanked, at most cap - 1 bytes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Header and pixels through libvips. What a file is (bands, alpha, bits, frames) comes from our own walk over its
- * tags, chunks or boxes; libvips must then agree with it, or the file is refused.
+ * Header and pixels through libvips. What a file is (bands, alpha, bits, frames) comes from our own
+ * walk over its tags, chunks or boxes; libvips must then agree with it, or the file is refused.
  */
 #include "vips_read.h"
 
@@ -16,9 +16,10 @@
 /* What a header says beyond struct image_info; needed again at decode. */
 struct source {
     struct image_info info;
-    unsigned shift_from;  /* stored bits that libvips moved to the top of 8 or 16; 0: full range already */
+    unsigned shift_from; /* stored bits that libvips moved to the top of 8 or 16; 0: full range
+                            already */
     bool premultiplied;
-    bool ink_is_high;     /* CMYK samples grow with the ink */
+    bool ink_is_high;           /* CMYK samples grow with the ink */
     enum slimset_reject refuse; /* pixels that cannot be handed out: why */
     char why[160];
 };
@@ -31,17 +32,14 @@ static void refuse(struct source *s, enum slimset_reject reject, const char *why
     }
 }
 
-static uint8_t to_u8(uint32_t v)
-{
-    return (uint8_t)(v > 255 ? 255 : v);
-}
+static uint8_t to_u8(uint32_t v) { return (uint8_t)(v > 255 ? 255 : v); }
 
 /* ---- TIFF: from its tags alone ---- */
 
 static const char *tiff_unsupported(const struct tiff_tags *t)
 {
-    static const uint32_t codecs[] = {1, 2, 3, 4, 5, 7, 8, 32773, 32946, 33003, 33005, 34712, 34925,
-                                      50000, 50001};
+    static const uint32_t codecs[] = {1,     2,     3,     4,     5,     7,     8,    32773,
+                                      32946, 33003, 33005, 34712, 34925, 50000, 50001};
     bool known = false;
     for (unsigned i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
         known = known || codecs[i] == t->compression;
@@ -56,7 +54,8 @@ static const char *tiff_unsupported(const struct tiff_tags *t)
     if (t->photometric == TIFF_SEPARATED && t->ink_set != 1)
         return "TIFF with inks other than CMYK";
     /* libvips interleaves the planes of RGB and CMYK rightly, but skips rows of other kinds. */
-    if (t->planar == 2 && t->samples > 1 && t->photometric != TIFF_RGB && t->photometric != TIFF_SEPARATED)
+    if (t->planar == 2 && t->samples > 1 && t->photometric != TIFF_RGB &&
+        t->photometric != TIFF_SEPARATED)
         return "TIFF with gray and alpha in separate planes";
     if (t->sample_format > 3)
         return "TIFF with complex samples";
@@ -79,8 +78,9 @@ static enum slimset_status tiff_header(const uint8_t *data, size_t n, struct sou
         return st;
     const char *why = tiff_unsupported(&t);
     if (why != NULL)
-        return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "%s (compression %u, photometric %u, %u bits)",
-                       why, t.compression, t.photometric, t.bits);
+        return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                       "%s (compression %u, photometric %u, %u bits)", why, t.compression,
+                       t.photometric, t.bits);
     struct image_info *info = &s->info;
     info->w = t.w;
     info->h = t.h;
@@ -104,8 +104,8 @@ static enum slimset_status tiff_header(const uint8_t *data, size_t n, struct sou
         s->ink_is_high = true;
     }
     if (t.samples < colours)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "TIFF with %u samples per pixel where %u are needed",
-                       t.samples, colours);
+        return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                       "TIFF with %u samples per pixel where %u are needed", t.samples, colours);
     /* libvips divides colour by associated alpha itself, but not rightly for 16-bit CMYK. */
     bool associated = t.extra_first == 1 && info->colour != IMAGE_CMYK;
     info->alpha = t.samples == colours + 1 && t.extra_n == 1 && (associated || t.extra_first == 2);
@@ -151,7 +151,8 @@ static void take_bands(VipsImage *im, const struct container_facts *k, struct so
     s->premultiplied = k->premultiplied;
     s->ink_is_high = info->colour == IMAGE_CMYK;
     if (info->channels != image_colour_planes(info->colour))
-        refuse(s, SLIMSET_REJECT_BANDS, "bands that are neither gray, RGB, CMYK nor declared alpha");
+        refuse(s, SLIMSET_REJECT_BANDS,
+               "bands that are neither gray, RGB, CMYK nor declared alpha");
     VipsBandFormat format = v->vips_image_get_format_(im);
     info->is_float = k->is_float || format == VIPS_FORMAT_FLOAT || format == VIPS_FORMAT_DOUBLE;
     info->bits = info->is_float ? 32 : format == VIPS_FORMAT_USHORT ? 16 : 8;
@@ -178,7 +179,9 @@ static enum slimset_status other_header(const uint8_t *data, size_t n, struct so
     const void *icc = NULL;
     info->w = (uint32_t)v->vips_image_get_width_(im);
     info->h = (uint32_t)v->vips_image_get_height_(im);
-    info->frames = k.frames != 0 ? k.frames : vips_int(im, VIPS_META_N_PAGES, &value) && value > 0 ? (uint32_t)value : 1;
+    info->frames = k.frames != 0                                          ? k.frames
+                   : vips_int(im, VIPS_META_N_PAGES, &value) && value > 0 ? (uint32_t)value
+                                                                          : 1;
     info->orientation = 1; /* HEIF, AVIF, JPEG XL: applied by the decoder */
     if (f == FORMAT_WEBP && vips_int(im, VIPS_META_ORIENTATION, &value) && value >= 1 && value <= 8)
         info->orientation = (uint8_t)value;
@@ -193,22 +196,24 @@ static enum slimset_status other_header(const uint8_t *data, size_t n, struct so
     take_bands(im, &k, s);
     if (f == FORMAT_JP2 && k.bits != 8 && k.bits != 16)
         s->shift_from = k.bits;
-    if ((f == FORMAT_HEIF || f == FORMAT_AVIF) && vips_int(im, "heif-bitdepth", &value) && value > 8 && value < 16)
+    if ((f == FORMAT_HEIF || f == FORMAT_AVIF) && vips_int(im, "heif-bitdepth", &value) &&
+        value > 8 && value < 16)
         s->shift_from = (unsigned)value;
     if (f == FORMAT_JXL && k.animated && vips_int(im, VIPS_META_N_PAGES, &value) == false)
         /* this libvips lets every frame overwrite the one before: the last would come out */
         refuse(s, SLIMSET_REJECT_UNSUPPORTED, "animated JPEG XL needs a newer libvips");
     if (k.w != 0 && (k.w != info->w || k.h != info->h))
-        st = err_bad(err, SLIMSET_REJECT_CORRUPT, "its container says %u x %u pixels, libvips %u x %u", k.w, k.h,
-                     info->w, info->h);
+        st = err_bad(err, SLIMSET_REJECT_CORRUPT,
+                     "its container says %u x %u pixels, libvips %u x %u", k.w, k.h, info->w,
+                     info->h);
     else
         st = image_limits_check(vips_load_limits(), info->w, info->h, err);
     vips_load_close(&im);
     return st;
 }
 
-static enum slimset_status read_source(const uint8_t *data, size_t n, enum image_format f, struct source *s,
-                                       struct slimset_error *err)
+static enum slimset_status read_source(const uint8_t *data, size_t n, enum image_format f,
+                                       struct source *s, struct slimset_error *err)
 {
     enum slimset_status st = vips_load_can(f, err);
     if (st != SLIMSET_OK)
@@ -246,7 +251,8 @@ static void split16(const uint16_t *row, unsigned bands, uint32_t w, unsigned c,
         q[x] = row[(size_t)x * bands + c];
 }
 
-static void split_rows(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y, uint32_t rows)
+static void split_rows(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y,
+                       uint32_t rows)
 {
     const struct image *out = user;
     for (uint32_t i = 0; i < rows; i++, row += stride_bytes)
@@ -254,7 +260,8 @@ static void split_rows(void *user, const uint8_t *row, size_t stride_bytes, uint
             const struct image_plane *p = &out->plane[c];
             uint8_t *q = p->data + (size_t)(y + i) * p->stride_bytes;
             if (out->bits == 16)
-                split16((const uint16_t *)(const void *)row, out->n_planes, out->w, c, (uint16_t *)(void *)q);
+                split16((const uint16_t *)(const void *)row, out->n_planes, out->w, c,
+                        (uint16_t *)(void *)q);
             else
                 split8(row, out->n_planes, out->w, c, q);
         }
@@ -282,7 +289,8 @@ static void widen(const struct image *im, unsigned from)
         for (uint32_t y = 0; y < im->h; y++) {
             uint8_t *row = im->plane[c].data + (size_t)y * im->plane[c].stride_bytes;
             for (uint32_t x = 0; x < im->w; x++)
-                put(im, row, x, (uint32_t)(((uint64_t)(get(im, row, x) >> shift) * full + max / 2) / max));
+                put(im, row, x,
+                    (uint32_t)(((uint64_t)(get(im, row, x) >> shift) * full + max / 2) / max));
         }
 }
 
@@ -313,11 +321,19 @@ static void invert_inks(const struct image *im)
         }
 }
 
-/* Decoders of libtiff go on after these and make something up. */
-static bool is_damage(const char *warning)
+/* libtiff's decoders report damage, go on and make something up: as an error, or (fax, JPEG) only
+ * as a warning. What they say of the directories of later pages is no concern of the first. */
+static bool tiff_damage(const char *errors, const char *warning)
 {
-    static const char *const words[] = {"Premature", "premature", "Bad code", "Corrupt", "Not enough data",
-                                        "Line length mismatch", "truncated"};
+    static const char *const words[] = {"Premature", "Bad code", "Corrupt JPEG", "Not enough data",
+                                        "Line length mismatch"};
+    for (const char *line = errors; *line != '\0';) {
+        size_t n = strcspn(line, "\n");
+        if (n != 0 && memmem(line, n, "Directory", 9) == NULL &&
+            memmem(line, n, "bad seek", 8) == NULL)
+            return true;
+        line += n + (line[n] == '\n');
+    }
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strstr(warning, words[i]) != NULL)
             return true;
@@ -325,23 +341,26 @@ static bool is_damage(const char *warning)
 }
 
 /* The decoder must be about to do what the header promised. */
-static enum slimset_status check_opened(VipsImage *im, const struct image_info *info, struct slimset_error *err)
+static enum slimset_status check_opened(VipsImage *im, const struct image_info *info,
+                                        struct slimset_error *err)
 {
     const struct vips_api *v = vips_load_api();
     unsigned bands = (unsigned)v->vips_image_get_bands_(im);
     VipsBandFormat want = info->bits == 16 ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR;
     if ((uint32_t)v->vips_image_get_width_(im) != info->w ||
-        (uint32_t)v->vips_image_get_height_(im) != info->h || v->vips_image_get_format_(im) != want ||
+        (uint32_t)v->vips_image_get_height_(im) != info->h ||
+        v->vips_image_get_format_(im) != want ||
         bands != image_colour_planes(info->colour) + info->alpha)
         return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
                        "libvips reads it as %d x %d with %u bands, its header says %u x %u with %u",
-                       v->vips_image_get_width_(im), v->vips_image_get_height_(im), bands, info->w, info->h,
-                       info->channels + info->alpha);
+                       v->vips_image_get_width_(im), v->vips_image_get_height_(im), bands, info->w,
+                       info->h, info->channels + info->alpha);
     return SLIMSET_OK;
 }
 
-static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const struct source *s, struct buf *icc,
-                                         struct image *out, uint32_t *notes, struct slimset_error *err)
+static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const struct source *s,
+                                         struct buf *icc, struct image *out, uint32_t *notes,
+                                         struct slimset_error *err)
 {
     VipsImage *im = NULL;
     const void *profile = NULL;
@@ -350,15 +369,15 @@ static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const st
     if (st == SLIMSET_OK)
         st = check_opened(im, &s->info, err);
     if (st == SLIMSET_OK)
-        st = image_setup(out, s->info.colour, s->info.alpha, s->info.bits == 16 ? 16 : 8, s->info.w, s->info.h,
-                         err);
+        st = image_setup(out, s->info.colour, s->info.alpha, s->info.bits == 16 ? 16 : 8, s->info.w,
+                         s->info.h, err);
     if (st == SLIMSET_OK)
         st = vips_load_pull(im, split_rows, out, err);
-    /* libtiff's decoders report damage and go on. (In a HEIF, harmless failed seeks are reported.) */
-    if (st == SLIMSET_OK && s->info.format == FORMAT_TIFF && vips_load_api()->vips_error_buffer_()[0] != '\0')
+    /* Of the other loaders the error text means nothing after success: libheif's failed seeks stand
+     * in it. */
+    if (st == SLIMSET_OK && s->info.format == FORMAT_TIFF &&
+        tiff_damage(vips_load_api()->vips_error_buffer_(), vips_load_warning()))
         st = vips_load_fault("pixels", err);
-    if (st == SLIMSET_OK && is_damage(vips_load_warning()))
-        st = err_bad(err, SLIMSET_REJECT_CORRUPT, "pixels: libvips: %s", vips_load_warning());
     if (st == SLIMSET_OK && vips_load_warning()[0] != '\0')
         *notes |= NOTE_WARNING;
     if (st == SLIMSET_OK && icc != NULL) {
@@ -369,8 +388,9 @@ static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const st
     return st;
 }
 
-enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct image_info *info, bool srgb,
-                                struct image *out, uint32_t *notes, struct slimset_error *err)
+enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct image_info *info,
+                                bool srgb, struct image *out, uint32_t *notes,
+                                struct slimset_error *err)
 {
     struct source s;
     struct image plain = {0};
@@ -379,7 +399,8 @@ enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct imag
     if (st != SLIMSET_OK)
         return st;
     if (s.refuse != SLIMSET_REJECT_NONE)
-        return err_bad(err, s.refuse, "%s (%u channels of %u bits)", s.why, s.info.channels, s.info.bits);
+        return err_bad(err, s.refuse, "%s (%u channels of %u bits)", s.why, s.info.channels,
+                       s.info.bits);
     bool convert = srgb && s.info.icc_bytes != 0;
     struct image *to = convert ? &plain : out;
     st = decode_pixels(data, n, &s, convert ? &icc : NULL, to, notes, err);
@@ -406,13 +427,11 @@ out:
 enum slimset_status vips_start(const struct image_limits *limits, struct slimset_error *err)
 {
     (void)limits;
-    return err_bad(err, SLIMSET_REJECT_NO_DECODER, "no decoder in this build: it was made without libvips");
+    return err_bad(err, SLIMSET_REJECT_NO_DECODER,
+                   "no decoder in this build: it was made without libvips");
 }
 
-const char *vips_version_text(void)
-{
-    return NULL;
-}
+const char *vips_version_text(void) { return NULL; }
 
 bool vips_can_load(enum image_format f)
 {
@@ -427,8 +446,9 @@ enum slimset_status vips_read_header(const uint8_t *data, size_t n, enum image_f
     return vips_start(NULL, err);
 }
 
-enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct image_info *info, bool srgb,
-                                struct image *out, uint32_t *notes, struct slimset_error *err)
+enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct image_info *info,
+                                bool srgb, struct image *out, uint32_t *notes,
+                                struct slimset_error *err)
 {
     (void)data, (void)n, (void)info, (void)srgb, (void)out, (void)notes;
     return vips_start(NULL, err);
@@ -441,8 +461,8 @@ enum slimset_status vips_to_srgb(const struct image *in, const uint8_t *icc, siz
     return vips_start(NULL, err);
 }
 
-enum slimset_status vips_write_webp(const struct image *im, int quality, bool lossless, struct buf *out,
-                                    struct slimset_error *err)
+enum slimset_status vips_write_webp(const struct image *im, int quality, bool lossless,
+                                    struct buf *out, struct slimset_error *err)
 {
     (void)im, (void)quality, (void)lossless, (void)out;
     return vips_start(NULL, err);

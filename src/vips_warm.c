@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One tiny file per format that libvips may be asked for: 8 x 8 pixels of the colour (200, 60, 30). vips_start
- * decodes them so that every module, plug-in and table is loaded before the sandbox closes, and learns from them
- * what this machine can decode. Embedded rather than encoded at start: a machine may have a decoder without the
- * encoder, and x265 starts threads of its own.
+ * One tiny file per format that libvips may be asked for: 8 x 8 pixels of the colour (200, 60, 30).
+ * vips_start decodes them so that every module, plug-in and table is loaded before the sandbox
+ * closes, and learns from them what this machine can decode. Embedded rather than encoded at start:
+ * a machine may have a decoder without the encoder, and x265 starts threads of its own.
  */
 #include "vips_load.h"
 

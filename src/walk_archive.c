@@ -25,7 +25,8 @@ struct members {
     struct listing *l;
     const struct walk_settings *settings;
     uint16_t source;
-    size_t first; /* entry of the first member */
+    size_t first;    /* entry of the first member */
+    bool compressed; /* all members lie in the spool */
     struct archive_result result;
     uint64_t spool_bytes;
 };
@@ -40,7 +41,7 @@ static enum slimset_status add_member(void *arg, const struct archive_member *m,
         return err_nomem(err, m->name_bytes);
     struct entry e = {.path = path, .source = to->source, .bytes = m->bytes, .offset = m->offset,
                       .packed_bytes = m->packed_bytes, .crc32 = m->crc32, .method = (uint8_t)m->method,
-                      .zip_local = m->zip_local, .has_crc = m->has_crc, .in_spool = m->in_spool,
+                      .zip_local = m->zip_local, .has_crc = m->has_crc, .in_spool = m->in_spool || to->compressed,
                       .problem = (uint8_t)m->problem, .mtime_ns = s->mtime_ns, .inode = s->inode};
     e.path_bytes = (uint32_t)(strlen(s->prefix) + m->name_bytes);
     if (listing_is_junk(m->name, m->name_bytes))
@@ -64,7 +65,7 @@ static enum slimset_status add_record(struct members *to, const struct worker_me
     if (r->method > ARCHIVE_DEFLATE || r->problem >= SLIMSET_REJECT_COUNT ||
         r->name_bytes > archive_limits_default.max_name_bytes + 4096)
         return err_set(err, SLIMSET_INTERNAL, "the lister of %s answered nonsense", s->path);
-    if (r->problem == SLIMSET_REJECT_NONE && !r->in_spool && (r->offset > s->bytes || r->packed_bytes > s->bytes - r->offset))
+    if (r->problem == SLIMSET_REJECT_NONE && !r->in_spool && !to->compressed && (r->offset > s->bytes || r->packed_bytes > s->bytes - r->offset))
         m.problem = SLIMSET_REJECT_TRUNCATED;
     return add_member(to, &m, err);
 }
@@ -192,13 +193,6 @@ static enum slimset_status open_spool(const struct walk_settings *settings, stru
     return SLIMSET_OK;
 }
 
-/* Members of a compressed tar lie in the spool: their offsets are the spool's. */
-static void mark_spooled(struct members *to)
-{
-    for (size_t i = to->first; i < to->l->n_entries; i++)
-        to->l->entries[i].in_spool = 1;
-}
-
 static void tell(const struct members *to)
 {
     const struct source *s = &to->l->sources[to->source];
@@ -217,9 +211,9 @@ enum slimset_status walk_archive(struct listing *l, uint16_t source, const struc
                                  struct slimset_error *err)
 {
     struct source *s = &l->sources[source];
-    struct members to = {.l = l, .settings = settings, .source = source, .first = l->n_entries};
-    struct worker_list_request req = {.bytes = s->bytes, .format = s->format, .has_spool = 1};
     bool compressed = s->format != FORMAT_TAR && s->format != FORMAT_ZIP;
+    struct members to = {.l = l, .settings = settings, .source = source, .first = l->n_entries, .compressed = compressed};
+    struct worker_list_request req = {.bytes = s->bytes, .format = s->format, .has_spool = 1};
     enum slimset_status st = open_spool(settings, s, &req.spool_limit, err);
     if (st != SLIMSET_OK)
         return st;
@@ -234,8 +228,6 @@ enum slimset_status walk_archive(struct listing *l, uint16_t source, const struc
     }
     if (st != SLIMSET_OK)
         return st;
-    if (compressed)
-        mark_spooled(&to);
     s->webdataset = settings->recipe->webdataset && (s->format == FORMAT_TAR || compressed) &&
                     webdataset_is(l->entries + to.first, l->n_entries - to.first, strlen(s->prefix));
     tell(&to);

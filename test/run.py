@@ -125,22 +125,36 @@ def run_program(program, build, env, say):
     say(program)
 
 
+def text_of(source):
+    with open(source, errors="replace") as f:
+        return f.read()
+
+
+def driven_program(source):
+    """The C program that foo_judge.py drives: foo_tool or test_foo, whichever its text names."""
+    module = os.path.basename(source)[:-len("_judge.py")]
+    for name in (module + "_tool", "test_" + module):
+        if name in text_of(source) and os.path.exists(os.path.join(ROOT, "test/unit", name + ".c")):
+            return name
+    return None
+
+
 def find_programs(build, python, in_process):
     found = []
     for source in sorted(glob.glob(os.path.join(ROOT, "test/unit/test_*.c"))):
         found.append(Program("unit", source, [os.path.join(build, os.path.basename(source)[:-2])]))
-    scripts = [("unit", "test/unit/*_judge.py"), ("cli", "test/cli/run.py"), ("pack", "test/pack/*.py")]
-    for suite, pattern in scripts:
+    for source in sorted(glob.glob(os.path.join(ROOT, "test/unit/*_judge.py"))):
+        name = driven_program(source)
+        # Under sanitizers a judge is worth its time only where it uses what was built with them.
+        if name or not in_process or "SLIMSET_BUILD" in text_of(source):
+            found.append(Program("unit", source, [python, source] + ([os.path.join(build, name)] if name else [])))
+    for suite, pattern in (("cli", "test/cli/run.py"), ("pack", "test/pack/*.py")):
         for source in sorted(glob.glob(os.path.join(ROOT, pattern))):
             if os.path.basename(source).startswith("_"):
                 continue  # a module for the others
-            # Under sanitizers: scripts that start the program must know to ask for --in-process, and
-            # judges are worth their time only where they use the programs built with sanitizers.
-            knows = {"pack": "SLIMSET_IN_PROCESS", "unit": "SLIMSET_BUILD"}.get(suite)
-            if in_process and knows:
-                with open(source, errors="replace") as f:
-                    if knows not in f.read():
-                        continue
+            # The sandbox and sanitizers do not go together: only scripts that can ask for --in-process.
+            if in_process and suite == "pack" and "SLIMSET_IN_PROCESS" not in text_of(source):
+                continue
             found.append(Program(suite, source, [python, source]))
     return found
 

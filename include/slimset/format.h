@@ -16,14 +16,14 @@
  *      | tail, 16 bytes     |  u64 file size, "slimset."
  *      +--------------------+
  *
- * All integers are little-endian. The same layout serves three kinds of file: the index of a finished
- * dataset, the plan of an unfinished run (no samples) and the fragment that one finished shard leaves
- * behind until the index is published. No times are stored, only sizes and content hashes, so equal
- * datasets have equal indexes. Hashes are XXH3-64 with seed 0.
+ * All integers are little-endian. The same layout serves three kinds of file: the index of a
+ * finished dataset, the plan of an unfinished run (no samples) and the fragment that one finished
+ * shard leaves behind until the index is published. No times are stored, only sizes and content
+ * hashes, so equal datasets have equal indexes. Hashes are XXH3-64 with seed 0.
  *
- * A reader must check: magic, version, header_hash, file size against file_bytes, that every section lies inside
- * [128, sums_offset), sums_hash; then each block on first touch. Every string and every number that indexes
- * another section must be range-checked before use.
+ * A reader must check: magic, version, header_hash, file size against file_bytes, that every
+ * section lies inside [128, sums_offset), sums_hash; then each block on first touch. Every string
+ * and every number that indexes another section must be range-checked before use.
  */
 #ifndef SLIMSET_FORMAT_H
 #define SLIMSET_FORMAT_H
@@ -42,8 +42,8 @@ enum {
 
 enum slimset_kind { SLIMSET_KIND_INDEX = 1, SLIMSET_KIND_PLAN = 2, SLIMSET_KIND_FRAGMENT = 3 };
 
-/* A string in STRS: offset in the low 40 bits, length in the high 24 (16 MiB at most). Bytes as they
- * are, no terminator, any value but NUL in names. 0: absent or empty. */
+/* A string in STRS: offset in the low 40 bits, length in the high 24 (16 MiB at most). Bytes as
+ * they are, no terminator, any value but NUL in names. 0: absent or empty. */
 typedef uint64_t slimset_str;
 
 struct slimset_header {
@@ -138,7 +138,11 @@ struct slimset_sample {
 };
 
 enum slimset_role {
-    SLIMSET_ROLE_COPY = 0, SLIMSET_ROLE_IMAGE, SLIMSET_ROLE_MASK, SLIMSET_ROLE_DEPTH, SLIMSET_ROLE_ARRAY,
+    SLIMSET_ROLE_COPY = 0,
+    SLIMSET_ROLE_IMAGE,
+    SLIMSET_ROLE_MASK,
+    SLIMSET_ROLE_DEPTH,
+    SLIMSET_ROLE_ARRAY,
     SLIMSET_ROLE_LABEL /* made by us: cls */
 };
 

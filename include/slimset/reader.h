@@ -6,18 +6,20 @@
  *   slimset_reader_open("OUT", &r, &err);
  *   struct slimset_sample_view s; slimset_reader_sample(r, 0, &s, &err);
  *   struct slimset_field_view f;  slimset_reader_field(r, 0, 0, &f, &err);
- *   void *data; size_t n;         slimset_reader_load(r, 0, 0, &data, &n, &err);   // checked; free(data)
+ *   void *data; size_t n;         slimset_reader_load(r, 0, 0, &data, &n, &err);  // free(data)
  *   slimset_reader_close(r);
  *
- * Opening maps OUT/slimset.index and reads only its ends: a million samples open at once. Blocks of the index are checked when
- * first used and every field against its hash when it is loaded, so what is handed out is what was packed, or
- * SLIMSET_DAMAGED. The dataset is not trusted: no number in it can lead outside of its own files.
+ * Opening maps OUT/slimset.index and reads only its ends: a million samples open at once. Blocks of
+ * the index are checked when first used and every field against its hash when it is loaded, so what
+ * is handed out is what was packed, or SLIMSET_DAMAGED. The dataset is not trusted: no number in it
+ * can lead outside of its own files.
  *
- * All texts are bytes as they were in the source, neither terminated nor UTF-8 for certain; they live until close.
- * One thread at a time per reader; any number of readers. Samples are numbered 0 .. samples-1 in the dataset's order.
+ * All texts are bytes as they were in the source, neither terminated nor UTF-8 for certain; they
+ * live until close. One thread at a time per reader; any number of readers. Samples are numbered 0
+ * .. samples-1 in the dataset's order.
  *
- * Statuses everywhere: SLIMSET_OK; SLIMSET_NOT_FOUND (number, key or file that does not exist); SLIMSET_DAMAGED; SLIMSET_IO;
- * SLIMSET_NO_MEMORY. On failure outputs are not set.
+ * Statuses everywhere: SLIMSET_OK; SLIMSET_NOT_FOUND (number, key or file that does not exist);
+ * SLIMSET_DAMAGED; SLIMSET_IO; SLIMSET_NO_MEMORY. On failure outputs are not set.
  */
 #ifndef SLIMSET_READER_H
 #define SLIMSET_READER_H
@@ -96,43 +98,51 @@ struct slimset_reject_view {
     const char *reject;         /* slimset_reject_name; "none" unless kind is "reject" */
 };
 
-/* Opens the dataset in the folder `out`. SLIMSET_NOT_FOUND also for a folder that holds no dataset or an unfinished one: the
- * text says which, and what to do. SLIMSET_DIFFERS: written by another version of the format. */
-enum slimset_status slimset_reader_open(const char *out, struct slimset_reader **reader, struct slimset_error *err);
+/* Opens the dataset in the folder `out`. SLIMSET_NOT_FOUND also for a folder that holds no dataset
+ * or an unfinished one: the text says which, and what to do. SLIMSET_DIFFERS: written by another
+ * version of the format. */
+enum slimset_status slimset_reader_open(const char *out, struct slimset_reader **reader,
+                                        struct slimset_error *err);
 void slimset_reader_close(struct slimset_reader *reader); /* NULL is fine */
 
 void slimset_reader_info(const struct slimset_reader *reader, struct slimset_info *info);
 
 /* Record i of each kind. */
-enum slimset_status slimset_reader_split(struct slimset_reader *reader, uint64_t i, struct slimset_split_view *view,
+enum slimset_status slimset_reader_split(struct slimset_reader *reader, uint64_t i,
+                                         struct slimset_split_view *view,
                                          struct slimset_error *err);
-enum slimset_status slimset_reader_class(struct slimset_reader *reader, uint64_t i, struct slimset_text *name,
-                                         struct slimset_error *err);
-enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t i, struct slimset_part_view *view,
-                                        struct slimset_error *err);
-enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t i, struct slimset_rule_view *view,
-                                        struct slimset_error *err);
-enum slimset_status slimset_reader_reject(struct slimset_reader *reader, uint64_t i, struct slimset_reject_view *view,
+enum slimset_status slimset_reader_class(struct slimset_reader *reader, uint64_t i,
+                                         struct slimset_text *name, struct slimset_error *err);
+enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t i,
+                                        struct slimset_part_view *view, struct slimset_error *err);
+enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t i,
+                                        struct slimset_rule_view *view, struct slimset_error *err);
+enum slimset_status slimset_reader_reject(struct slimset_reader *reader, uint64_t i,
+                                          struct slimset_reject_view *view,
                                           struct slimset_error *err);
-enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_t i, struct slimset_sample_view *view,
+enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_t i,
+                                          struct slimset_sample_view *view,
                                           struct slimset_error *err);
 
 /* Field k (0 .. n_fields-1) of sample i. */
 enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t i, uint32_t k,
-                                         struct slimset_field_view *view, struct slimset_error *err);
+                                         struct slimset_field_view *view,
+                                         struct slimset_error *err);
 
 /* The sample of a key of n bytes. */
-enum slimset_status slimset_reader_find(struct slimset_reader *reader, const char *key, size_t n, uint64_t *sample,
-                                        struct slimset_error *err);
+enum slimset_status slimset_reader_find(struct slimset_reader *reader, const char *key, size_t n,
+                                        uint64_t *sample, struct slimset_error *err);
 
-/* The first field that came from the source path of n bytes; looks at all fields, one after the other. */
-enum slimset_status slimset_reader_find_path(struct slimset_reader *reader, const char *path, size_t n, uint64_t *sample,
-                                             uint32_t *field, struct slimset_error *err);
+/* The first field that came from the source path of n bytes; looks at all fields, one after the
+ * other. */
+enum slimset_status slimset_reader_find_path(struct slimset_reader *reader, const char *path,
+                                             size_t n, uint64_t *sample, uint32_t *field,
+                                             struct slimset_error *err);
 
-/* The bytes of field k of sample i, checked against their hash, in fresh memory (free it; never NULL). The error of damage names shard,
- * sample and field. */
-enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t i, uint32_t k, void **data, size_t *n,
-                                        struct slimset_error *err);
+/* The bytes of field k of sample i, checked against their hash, in fresh memory (free it; never
+ * NULL). The error of damage names shard, sample and field. */
+enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t i, uint32_t k,
+                                        void **data, size_t *n, struct slimset_error *err);
 
 /* The manifest: lines "name=value\n". */
 struct slimset_text slimset_reader_meta(const struct slimset_reader *reader);

@@ -4,7 +4,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-_Static_assert(sizeof(XXH3_state_t) + 63 <= sizeof(struct hash_stream), "room for an aligned state");
+_Static_assert(sizeof(XXH3_state_t) + 63 <= sizeof(struct hash_stream),
+               "room for an aligned state");
 
 /* The library reads its state with aligned vector loads, which malloc's 16 bytes do not promise. */
 static XXH3_state_t *state_of(const struct hash_stream *h)

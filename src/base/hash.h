@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one hash of slimset: XXH3-64 with seed 0, as the index format stores it. The value depends on the bytes
- * alone, not on the machine or on how they were cut into pieces. It finds damage; it is no defence against somebody
- * who builds a collision on purpose.
+ * The one hash of slimset: XXH3-64 with seed 0, as the index format stores it. The value depends on
+ * the bytes alone, not on the machine or on how they were cut into pieces. It finds damage; it is
+ * no defence against somebody who builds a collision on purpose.
  *
  * In pieces:
  *   struct hash_stream h; hash_init(&h); hash_update(&h, p, n)...; v = hash_value(&h);
- * hash_value does not end the stream: more bytes may follow. No allocation, nothing to free. The stream must stay
- * where hash_init found it (the state is aligned inside it): do not copy or move it.
+ * hash_value does not end the stream: more bytes may follow. No allocation, nothing to free. The
+ * stream must stay where hash_init found it (the state is aligned inside it): do not copy or move
+ * it.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H

@@ -14,7 +14,8 @@
 enum {
     /* Linux moves at most 0x7ffff000 bytes a call; asking for more only hides a short count. */
     IO_CHUNK_BYTES = 1 << 30,
-    /* Each level of io_remove_tree holds a descriptor open; 1,024 is the usual limit of a process. */
+    /* Each level of io_remove_tree holds a descriptor open; 1,024 is the usual limit of a
+     * process. */
     IO_DEPTH_MAX = 400
 };
 
@@ -23,7 +24,8 @@ static size_t chunk(size_t n)
     return n < IO_CHUNK_BYTES ? n : IO_CHUNK_BYTES;
 }
 
-enum slimset_status io_write(int fd, const void *data, size_t n, const char *what, struct slimset_error *err)
+enum slimset_status io_write(int fd, const void *data, size_t n, const char *what,
+                             struct slimset_error *err)
 {
     const uint8_t *p = data;
     while (n > 0) {
@@ -59,8 +61,8 @@ enum slimset_status io_pwrite(int fd, const void *data, size_t n, uint64_t offse
     return SLIMSET_OK;
 }
 
-enum slimset_status io_pread(int fd, void *data, size_t n, uint64_t offset, size_t *got, const char *what,
-                             struct slimset_error *err)
+enum slimset_status io_pread(int fd, void *data, size_t n, uint64_t offset, size_t *got,
+                             const char *what, struct slimset_error *err)
 {
     uint8_t *p = data;
     *got = 0;
@@ -121,7 +123,8 @@ enum slimset_status io_create(int dirfd, const char *name, int *fd, struct slims
      * index reads back what it wrote. */
     int f;
     do
-        f = openat(dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
+        f = openat(dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY,
+                   0644);
     while (f < 0 && errno == EINTR);
     if (f < 0)
         return err_os(err, "cannot create %s", name);
@@ -129,7 +132,8 @@ enum slimset_status io_create(int dirfd, const char *name, int *fd, struct slims
     return SLIMSET_OK;
 }
 
-enum slimset_status io_rename(int from_dir, const char *from, int to_dir, const char *to, struct slimset_error *err)
+enum slimset_status io_rename(int from_dir, const char *from, int to_dir, const char *to,
+                              struct slimset_error *err)
 {
     if (renameat(from_dir, from, to_dir, to) < 0)
         return err_os(err, "cannot rename %s to %s", from, to);
@@ -187,7 +191,8 @@ enum slimset_status io_sync_dir(int dirfd, const char *path, struct slimset_erro
 }
 
 /* Removes `name`, a folder that is not empty, with what is in it. */
-static enum slimset_status remove_dir(int dirfd, const char *name, int depth, struct slimset_error *err)
+static enum slimset_status remove_dir(int dirfd, const char *name, int depth,
+                                      struct slimset_error *err)
 {
     if (depth >= IO_DEPTH_MAX)
         return err_set(err, SLIMSET_IO, "cannot remove %s: folders nest too deep", name);
@@ -212,7 +217,8 @@ static enum slimset_status remove_dir(int dirfd, const char *name, int depth, st
             found = true;
             if (unlinkat(fd, e->d_name, 0) == 0 || errno == ENOENT)
                 continue;
-            if (errno == EISDIR || errno == EPERM) /* Linux says the first for a folder, POSIX the second */
+            /* A folder: Linux says EISDIR, POSIX EPERM. */
+            if (errno == EISDIR || errno == EPERM)
                 st = remove_dir(fd, e->d_name, depth + 1, err);
             else
                 st = err_os(err, "cannot remove %s/%s", name, e->d_name);

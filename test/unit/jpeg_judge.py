@@ -6,8 +6,8 @@
 
 Without a library the sources are compiled into a temporary one (CC, CFLAGS from the environment).
 Prints "ok NAME" or "FAIL NAME" for each group and exits 1 if one failed. Pillow uses the same
-libjpeg-turbo, so what it decodes without resampling must be equal to the last bit; subsampled chroma
-is compared after the upsampling that libjpeg documents, written out here in numpy.
+libjpeg-turbo, so what it decodes without resampling must be equal to the last bit; subsampled
+chroma is compared after the upsampling that libjpeg documents, written out here in numpy.
 """
 import argparse
 import ctypes as C
@@ -101,7 +101,8 @@ class Lib:
         notes = C.c_uint32(0)
         n = C.c_size_t(len(data))
         if check:
-            st = self.l.jpeg_check(self.reader, data, n, C.byref(info), C.byref(notes), C.byref(err))
+            st = self.l.jpeg_check(self.reader, data, n, C.byref(info), C.byref(notes),
+                                   C.byref(err))
             planes = None
         else:
             st = self.l.jpeg_decode(self.reader, data, n, C.byref(info), C.c_uint(denom),
@@ -147,7 +148,7 @@ class Lib:
         return self._to_buf(self.l.jpeg_icc, data)
 
 
-# ---- makers -------------------------------------------------------------------------------------
+# ---- makers ----
 
 def picture(rng, w, h):
     """Smooth colour with edges and some noise: all Huffman code lengths occur."""
@@ -190,7 +191,7 @@ def as_pil(data, mode, denom=1):
     return np.asarray(im)
 
 
-# ---- libjpeg's upsampling, from its description ---------------------------------------------------
+# ---- libjpeg's upsampling, from its description ----
 
 def up_h2(s):
     s = s.astype(np.int32)
@@ -242,7 +243,7 @@ def upsample(s, fx, fy, w, h, fancy):
     return r[:h, :w]
 
 
-# ---- the groups -----------------------------------------------------------------------------------
+# ---- the groups ----
 
 class Judge:
     def __init__(self, lib, rng, files):
@@ -337,7 +338,8 @@ class Judge:
             if Image.open(io.BytesIO(data)).mode == "RGB":
                 st, _, _, planes, why = self.lib.decode(data, 1, colour=RGB)
                 want = np.asarray(Image.open(io.BytesIO(data)))
-                self.check(st == OK and (np.stack(planes, -1) == want).all(), "%s: RGB %s", text, why)
+                self.check(st == OK and (np.stack(planes, -1) == want).all(), "%s: RGB %s", text,
+                           why)
 
     def sampling_sizes(self):
         """Planes of 61 x 47 pixels, sizes by the formula of the JPEG standard, A.1.1."""
@@ -352,13 +354,14 @@ class Judge:
         st, _, _, planes, _ = self.lib.decode(cjpeg(a, "-sample", "2x2"), 2)
         self.check([p.shape for p in planes] == [(24, 31)] * 3, "4:2:0 at 1/2: %s",
                    [p.shape for p in planes])
-        # chroma that is 2/3 of luma: only raw output can give it. One block of each component is one
-        # block whatever the factors are, so the header of another file may say so.
+        # chroma that is 2/3 of luma: only raw output can give it. One block of each component is
+        # one block whatever the factors are, so the header of another file may say so.
         data = bytearray(self.multi_scan(a[:8, :8]))
         sof = data.index(b"\xff\xc0")
         data[sof + 11:sof + 18:3] = b"\x31\x21\x11"
         st, _, _, planes, why = self.lib.decode(bytes(data))
-        self.check(st == OK and [p.shape for p in planes] == [(8, 8), (8, 6), (8, 3)], "3:2:1 %s", why)
+        self.check(st == OK and [p.shape for p in planes] == [(8, 8), (8, 6), (8, 3)], "3:2:1 %s",
+                   why)
         self.check(st == OK and self.lib.out.plane[1].per_px_x == 2 / 3, "3:2:1 scale")
         # luma smaller than chroma
         data = cjpeg(a, "-quality", "95", "-sample", "1x1,2x2,2x2")
@@ -378,7 +381,8 @@ class Judge:
             return all(abs(g - w) <= by for a, b in zip(got, want) for g, w in zip(a, b))
         rgb = cjpeg(a, "-quality", "100", "-rgb")
         _, info, _ = self.lib.header(rgb)
-        self.check(info.colour == RGB and near(seen(self.lib.decode(rgb)[3]), patches, 2), "RGB-coded")
+        self.check(info.colour == RGB and near(seen(self.lib.decode(rgb)[3]), patches, 2),
+                   "RGB-coded")
         jfif = pil(a, quality=100, subsampling=0)
         bare = jfif[:2] + jfif[2 + 2 + struct.unpack(">H", jfif[4:6])[0]:]
         self.check(b"JFIF" not in bare, "JFIF still there")
@@ -420,7 +424,8 @@ class Judge:
         for check in (False, True):
             st, reject, notes, _, text = self.lib.decode(data, check=check)
             if isinstance(want, set):
-                self.check(st == BAD_INPUT and reject in want, "%s: %d %d %s", name, st, reject, text)
+                self.check(st == BAD_INPUT and reject in want, "%s: %d %d %s", name, st, reject,
+                           text)
             else:
                 self.check(st == OK and notes == want, "%s: %d %s notes %x", name, st, text, notes)
 
@@ -448,8 +453,8 @@ class Judge:
         e("progressive, last scan left out", prog[:last] + b"\xff\xd9", WARNING)
         e("arithmetic no_eoi", arith[:-2], {TRUNCATED})
         e("arithmetic trunc50", arith[:len(arith) // 2], {TRUNCATED})
-        # Zeros in the data shift what follows: the decoder either runs out of it (reject) or has some
-        # left, which cannot be told from the benign bytes before EOI below. Never silent.
+        # Zeros in the data shift what follows: the decoder either runs out of it (reject) or has
+        # some left, which cannot be told from the benign bytes before EOI below. Never silent.
         for at in range(20000, len(ok) - 5000, 9000):
             bad = ok[:at] + bytes(4096) + ok[at + 4096:]
             st, reject, notes, _, text = self.lib.decode(bad)
@@ -550,7 +555,8 @@ class Judge:
             else:
                 b = bytearray(data)
                 for _ in range(rng.choice([1, 1, 1, 5])):
-                    b[rng.randrange(start if rng.random() < .8 else 2, len(b))] ^= 1 << rng.randrange(8)
+                    b[rng.randrange(start if rng.random() < .8 else 2,
+                                    len(b))] ^= 1 << rng.randrange(8)
                 bad = bytes(b)
             full = self.lib.decode(bad)
             check = self.lib.decode(bad, check=True)
@@ -559,7 +565,8 @@ class Judge:
             self.check(key(full) == key(check) == key(half), "%s: full %s, check %s, half %s", kind,
                        (key(full), full[4]), (key(check), check[4]), key(half))
             if i % 2:
-                self.check(full[0] == BAD_INPUT and full[1] == TRUNCATED, "%s cut at %d of %d: %s", kind,
+                self.check(full[0] == BAD_INPUT and full[1] == TRUNCATED,
+                           "%s cut at %d of %d: %s", kind,
                            cut, len(data), (key(full), full[4]))
             counts[key(full)[:2]] = counts.get(key(full)[:2], 0) + 1
         self.check(counts.get((OK, 0), 0) > 5, "no flip was survived: %s", counts)
@@ -570,7 +577,8 @@ class Judge:
         e = ">" if big else "<"
         v = struct.pack(e + {3: "HH", 4: "I", 1: "BBBB"}[kind],
                         *{3: (value, 0), 4: (value,), 1: (value, 0, 0, 0)}[kind])
-        return (b"MM" if big else b"II") + struct.pack(e + "HIHHHI", 42, 8, 1, 274, kind, 1) + v + bytes(4)
+        return (b"MM" if big else b"II") + struct.pack(e + "HIHHHI", 42, 8, 1, 274, kind,
+                                                       1) + v + bytes(4)
 
     def metadata(self):
         a = picture(self.rng, 40, 30)
@@ -581,7 +589,8 @@ class Judge:
             for big in (False, True):
                 for value, want in ((6, 6), (8, 8), (0, 1), (9, 1)):
                     _, info, _ = self.lib.header(after_soi(ok, exif(self.tiff(kind, value, big))))
-                    self.check(info.orientation == want, "orientation type %d big %d: %d", kind, big,
+                    self.check(info.orientation == want, "orientation type %d big %d: %d", kind,
+                               big,
                                info.orientation)
         two = after_soi(ok, exif(self.tiff(3, 3, 0)), exif(self.tiff(3, 6, 0)))
         self.check(self.lib.header(two)[1].orientation == 3, "the first EXIF does not win")
@@ -594,10 +603,12 @@ class Judge:
         icc = [segment(0xE2, b"ICC_PROFILE\0" + bytes([i + 1, 3]) + p) for i, p in enumerate(parts)]
         one = after_soi(ok, segment(0xE2, b"ICC_PROFILE\0\1\1" + profile[:500]))
         _, info, _ = self.lib.header(one)
-        self.check(info.icc_bytes == 500 and C.string_at(info.icc, 500) == profile[:500], "ICC in one")
+        self.check(info.icc_bytes == 500 and C.string_at(info.icc, 500) == profile[:500],
+                   "ICC in one")
         three = after_soi(ok, icc[2], icc[0], icc[1])
         _, info, _ = self.lib.header(three)
-        self.check(info.icc is None and info.icc_bytes == 150000 and info.notes == 0, "ICC in three")
+        self.check(info.icc is None and info.icc_bytes == 150000 and info.notes == 0,
+                   "ICC in three")
         self.check(self.lib.icc(three)[1] == profile, "ICC joined")
         self.check(Image.open(io.BytesIO(three)).info["icc_profile"] == profile, "judge's ICC")
         for bad in (after_soi(ok, icc[0], icc[1]), after_soi(ok, *icc, icc[1])):
@@ -618,13 +629,15 @@ class Judge:
                        [x[0] for x in im.applist])
             _, info, _ = self.lib.header(out)
             self.check(not info.has_metadata and info.notes == 0, "strip left something")
-            self.check((np.asarray(im) == np.asarray(Image.open(io.BytesIO(data)))).all(), "other pixels")
+            self.check((np.asarray(im) == np.asarray(Image.open(io.BytesIO(data)))).all(),
+                       "other pixels")
             self.check(self.lib.strip(out)[1] == out, "a second strip changes something")
             s = data.rindex(b"\xff\xda")
             self.check(data[s:data.index(b"\xff\xd9", s)] in out, "entropy data changed")
         self.check(self.lib.strip(ok)[1] == ok, "nothing to strip, yet changed")
         self.check(self.lib.strip(ok[:-2])[1] == ok, "EOI not added")
-        self.check(self.lib.strip(b"\xff\xd8\xff\xe1\xff\xffabc")[0] == BAD_INPUT, "strip of a stump")
+        self.check(self.lib.strip(b"\xff\xd8\xff\xe1\xff\xffabc")[0] == BAD_INPUT,
+                   "strip of a stump")
         cmyk = pil(Image.fromarray(a).convert("CMYK"), icc_profile=b"x" * 300)
         out = self.lib.strip(cmyk)[1]
         self.check((np.asarray(Image.open(io.BytesIO(out))) ==
@@ -646,14 +659,16 @@ class Judge:
                                    offset, 0, 0)
             offset = (offset or size - at) + (len(x) if k else 0)
         ifd = struct.pack(">H", 3) + struct.pack(">HHI4s", 0xB000, 7, 4, b"0100") + \
-            struct.pack(">HHII", 0xB001, 4, 1, 3) + struct.pack(">HHII", 0xB002, 7, 48, 50) + bytes(4)
+            struct.pack(">HHII", 0xB001, 4, 1, 3) + struct.pack(">HHII", 0xB002, 7, 48,
+                                                                50) + bytes(4)
         first = after_soi(images[0], segment(0xE2, b"MPF\0MM\0\x2a\0\0\0\x08" + ifd + entries))
         self.check(len(first) == size, "maker: %d, not %d", len(first), size)
         data = first + images[1] + images[2]
         im = Image.open(io.BytesIO(data))
         self.check(im.n_frames == 3, "the judge sees %d frames", im.n_frames)
         _, info, _ = self.lib.header(data)
-        self.check(info.frames == 3 and info.notes == FIRST_FRAME | TAIL_BYTES, "frames %d notes %x",
+        self.check(info.frames == 3 and info.notes == FIRST_FRAME | TAIL_BYTES,
+                   "frames %d notes %x",
                    info.frames, info.notes)
         planes = self.lib.decode(data, 1, colour=RGB)[3]
         self.check((np.stack(planes, -1) == np.asarray(im)).all(), "not the first image")
@@ -664,7 +679,7 @@ class Judge:
     # -- writing
 
     def encode(self):
-        """The same bytes as Pillow, from planes that hold what libjpeg would have made of its pixels."""
+        """The same bytes as Pillow, from planes that hold what libjpeg would have made."""
         rng = self.rng
         for i in range(150):
             w, h = rng.choice([(1, 1), (1, 17), (16, 16), (rng.randint(1, 90), rng.randint(1, 90)),
@@ -682,15 +697,18 @@ class Judge:
             colour = {"L": GRAY, "YCbCr": YCC, "RGB": RGB}[kind]
             st, got, err = self.lib.encode(planes, w, h, colour, q, sub, opt)
             if st == OK and kind == "YCbCr" and sub < 2 and planes[1].shape[1] % 8:
-                # libjpeg repeats pixels before it shrinks chroma, we repeat the shrunk sample: what is
-                # beyond the edge may be 1 apart, and so the last blocks differ
-                self.check(len(got) <= 1.02 * len(want) + 12, "%dx%d q%d: %d bytes, Pillow %d", w, h, q,
+                # libjpeg repeats pixels before it shrinks chroma, we repeat the shrunk sample: what
+                # is beyond the edge may be 1 apart, and so the last blocks differ
+                self.check(len(got) <= 1.02 * len(want) + 12, "%dx%d q%d: %d bytes, Pillow %d", w,
+                           h, q,
                            len(got), len(want))
                 ours, theirs = self.error(got, p), self.error(want, p)
-                self.check(ours <= theirs * 1.02 + (.05 if w * h > 500 else .5), "%dx%d q%d sub %d: error %.3f, Pillow %.3f", w, h,
+                self.check(ours <= theirs * 1.02 + (.05 if w * h > 500 else .5),
+                           "%dx%d q%d sub %d: error %.3f, Pillow %.3f", w, h,
                            q, sub, ours, theirs)
                 continue
-            self.check(st == OK and got == want, "%s %dx%d q%d sub %d opt %d: %s, %d bytes, Pillow %d", kind,
+            self.check(st == OK and got == want,
+                       "%s %dx%d q%d sub %d opt %d: %s, %d bytes, Pillow %d", kind,
                        w, h, q, sub, opt, err.text, len(got or b""), len(want))
 
     @staticmethod
@@ -727,7 +745,8 @@ class Judge:
 def build(directory):
     out = os.path.join(directory, "libjpeg_judge.so")
     flags = os.environ.get("CFLAGS", "-O2").split()
-    cmd = [os.environ.get("CC", "gcc"), "-std=c17", "-D_GNU_SOURCE", '-DSLIMSET_VERSION="0.1.0"', *flags,
+    cmd = [os.environ.get("CC", "gcc"), "-std=c17", "-D_GNU_SOURCE", '-DSLIMSET_VERSION="0.1.0"',
+           *flags,
            "-shared", "-fPIC", "-I" + ROOT + "/src", "-I" + ROOT + "/include", "-o", out]
     subprocess.run(cmd + [os.path.join(ROOT, s) for s in SOURCES] + ["-ljpeg"], check=True)
     return out
@@ -770,7 +789,8 @@ def bench(lib, rng):
 
             def go():
                 out.len = 0
-                lib.l.jpeg_write(lib.writer, C.byref(lib.out), C.byref(s), C.byref(out), C.byref(err))
+                lib.l.jpeg_write(lib.writer, C.byref(lib.out), C.byref(s), C.byref(out),
+                                 C.byref(err))
             t = best(go, 40)
             print("# encode 512x512 q90 4:2:0 from %s, optimised %d: %.2f ms, %d bytes" %
                   ("planes" if colour == YCC else "RGB", opt, t, out.len))
@@ -792,7 +812,8 @@ def main():
         if a.bench:
             return bench(lib, rng)
         judge = Judge(lib, rng, a.files)
-        for name in ("decode", "sampling_sizes", "colours", "acceptance", "bombs", "damage", "metadata",
+        for name in ("decode", "sampling_sizes", "colours", "acceptance", "bombs", "damage",
+                     "metadata",
                      "mpo", "encode", "encode_limits"):
             judge.run(name)
     if judge.failed:

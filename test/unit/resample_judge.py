@@ -93,7 +93,7 @@ def photos(folder, rng):
             out += [np.asarray(plane) for plane in Image.open(p).convert("YCbCr").split()[:2]]
     if not out:
         for _ in range(8):
-            noise = Image.fromarray(rng.integers(0, 256, (60, 80), np.uint8)).resize((640, 480), Image.Resampling.BICUBIC)
+            noise = Image.fromarray(rng.integers(60, 196, (60, 80)).astype(np.uint8)).resize((640, 480), Image.Resampling.BICUBIC)
             out.append(np.asarray(noise))
     return out
 
@@ -132,22 +132,36 @@ def geometry(rng, a):
 
 
 def judge_pillow(m, pics, rng):
-    bad, worst, sums, n = [], 0, 0.0, 0
+    """Pillow rounds and clips to 8 bits between its passes, which alone is a mean of about 0.1 and up to
+    0.2 of a level where both axes are filtered: so the mean is judged over all, and each geometry must
+    be closer to the definition than Pillow is."""
+    bad, worst, sums, ours, pillows = [], 0, [], [], []
     for i in range(300):
         a, w, h, box = geometry(rng, pics[i % len(pics)])
         want = np.asarray(Image.fromarray(a).resize((w, h), LANCZOS, box=box)).astype(int)
-        d = np.abs(m.lanczos(a, w, h, box).astype(int) - want)
-        worst, sums, n = max(worst, d.max()), sums + d.mean(), n + 1
-        # A mean over a handful of samples is no mean.
-        if d.max() > 2 or (d.mean() >= 0.15 and d.size >= 400):
+        got = m.lanczos(a, w, h, box).astype(int)
+        d = np.abs(got - want)
+        worst = max(worst, d.max())
+        sums.append(d.mean())
+        if d.max() > 2 or d.mean() >= 0.25 and d.size >= 400: # over a few samples it is no mean
             bad.append((a.shape, w, h, box, int(d.max()), float(d.mean())))
-    print(f"  300 geometries: largest difference from Pillow {worst}, mean of means {sums / n:.4f}")
+        if i % 6 == 0:
+            true = np.rint(defined(a, w, h, box))
+            ours.append(np.mean(got != true))
+            pillows.append(np.mean(want != true))
+            if ours[-1] > max(pillows[-1], 0.02):
+                bad.append((a.shape, w, h, box, float(ours[-1]), float(pillows[-1])))
+    mean = np.mean(sums)
+    print(f"  300 geometries: largest difference from Pillow {worst}, mean {mean:.4f}; samples that are not the "
+          f"definition rounded: {np.mean(ours):.2%}, Pillow {np.mean(pillows):.2%}")
+    if mean >= 0.15:
+        bad.append(("mean", mean))
     return bad
 
 
 def judge_definition(m, pics, rng):
     bad, worst = [], {8: 0.0, 16: 0.0}
-    for i in range(120):
+    for i in range(60):
         a, w, h, box = geometry(rng, pics[i % len(pics)])
         bits = 16 if i % 2 else 8
         if bits == 16:

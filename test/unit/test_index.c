@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index_write.c, index_read.c: what was written comes back, and whatever is done to the file is noticed before it can mislead.
- * An argument names the folder for scratch files, else $TMPDIR or /tmp.
+ * index_write.c, index_read.c: what was written comes back, and whatever is done to the file is
+ * noticed before it can mislead. An argument names the folder for scratch files, else $TMPDIR or
+ * /tmp.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -27,7 +28,8 @@ static void load_original(uint64_t part_samples)
     MUST(io_read_file(dir, name, SIZE_MAX / 4, &original, &original_n, &err));
 }
 
-/* Written in place: ext4 sends a file to the disk that is truncated, written and closed, and this is called often. */
+/* Written in place: ext4 sends a file to the disk that is truncated, written and closed, and this
+ * is called often. */
 static void put_index(const uint8_t *bytes, size_t n)
 {
     static int fd = -1;
@@ -38,17 +40,21 @@ static void put_index(const uint8_t *bytes, size_t n)
         exit(1);
 }
 
-/* Makes all checksums right again after a change: only the checks of the numbers are left to find it. */
+/* Makes all checksums right again after a change: only the checks of the numbers are left to find
+ * it. */
 static void reseal(uint8_t *bytes, size_t n)
 {
     struct slimset_header *h = (struct slimset_header *)(void *)bytes;
     if (h->sums_offset > SLIMSET_HEADER_BYTES && h->sums_offset < n &&
-        h->n_blocks == (h->sums_offset - SLIMSET_HEADER_BYTES + SLIMSET_BLOCK_BYTES - 1) / SLIMSET_BLOCK_BYTES &&
+        h->n_blocks == (h->sums_offset - SLIMSET_HEADER_BYTES + SLIMSET_BLOCK_BYTES - 1) /
+                           SLIMSET_BLOCK_BYTES &&
         h->sums_offset + h->n_blocks * 8 + 16 == n) {
         uint64_t *sums = (uint64_t *)(void *)(bytes + h->sums_offset);
         for (uint64_t b = 0; b < h->n_blocks; b++) {
-            uint64_t at = SLIMSET_HEADER_BYTES + b * SLIMSET_BLOCK_BYTES, left = h->sums_offset - at;
-            sums[b] = hash_bytes(bytes + at, left < SLIMSET_BLOCK_BYTES ? left : SLIMSET_BLOCK_BYTES);
+            uint64_t at = SLIMSET_HEADER_BYTES + b * SLIMSET_BLOCK_BYTES,
+                     left = h->sums_offset - at;
+            sums[b] =
+                hash_bytes(bytes + at, left < SLIMSET_BLOCK_BYTES ? left : SLIMSET_BLOCK_BYTES);
         }
         h->sums_hash = hash_bytes(sums, h->n_blocks * 8);
     }
@@ -59,17 +65,19 @@ static bool text_is(struct index *ix, slimset_str s, const char *want)
 {
     const char *bytes;
     size_t n;
-    return index_text(ix, s, &bytes, &n, &fault) == SLIMSET_OK && n == strlen(want) && memcmp(bytes, want, n) == 0;
+    return index_text(ix, s, &bytes, &n, &fault) == SLIMSET_OK && n == strlen(want) &&
+           memcmp(bytes, want, n) == 0;
 }
 
-/* Reads everything there is. SLIMSET_OK only when all of it is exactly what make_dataset wrote; *wrong is set when something
- * else was handed out as good. */
+/* Reads everything there is. SLIMSET_OK only when all of it is exactly what make_dataset wrote;
+ * *wrong is set when something else was handed out as good. */
 static enum slimset_status read_all(struct index *ix, uint64_t part_samples, bool *wrong)
 {
     enum slimset_status st, first = SLIMSET_OK;
     const char *v;
     size_t n;
-#define KEEP(call) ((st = (call)) != SLIMSET_OK && first == SLIMSET_OK ? (void)(first = st) : (void)0)
+#define KEEP(call)                                                                                 \
+    ((st = (call)) != SLIMSET_OK && first == SLIMSET_OK ? (void)(first = st) : (void)0)
     if (ix->n_samples != PARTS_OF * part_samples || ix->n_fields != ix->n_samples * MAKE_FIELDS)
         *wrong = true;
     if (!index_meta(ix, "recipe.resize", &v, &n) || n != 7 || memcmp(v, "long:32", 7) != 0)
@@ -97,7 +105,8 @@ static enum slimset_status read_all(struct index *ix, uint64_t part_samples, boo
             if (f[k].bytes != bytes || f[k].hash != hash_bytes(data, bytes))
                 *wrong = true;
             KEEP(index_text(ix, f[k].name, &v, &n, &fault));
-            if (st == SLIMSET_OK && (n != strlen(make_field_name[k]) || memcmp(v, make_field_name[k], n) != 0))
+            if (st == SLIMSET_OK &&
+                (n != strlen(make_field_name[k]) || memcmp(v, make_field_name[k], n) != 0))
                 *wrong = true;
             KEEP(index_text(ix, f[k].path, &v, &n, &fault));
         }
@@ -107,7 +116,8 @@ static enum slimset_status read_all(struct index *ix, uint64_t part_samples, boo
     if (st == SLIMSET_OK) {
         for (uint64_t i = 0; i < ix->n_parts; i++) {
             KEEP(index_text(ix, ix->parts[i].name, &v, &n, &fault));
-            if (st == SLIMSET_OK && (n != strlen(make_part_name[i % 4]) || memcmp(v, make_part_name[i % 4], n) != 0))
+            if (st == SLIMSET_OK &&
+                (n != strlen(make_part_name[i % 4]) || memcmp(v, make_part_name[i % 4], n) != 0))
                 *wrong = true;
         }
     }
@@ -207,7 +217,8 @@ static void test_lazy_checks(void)
     p[SLIMSET_HEADER_BYTES + 5 * SLIMSET_BLOCK_BYTES + 77] ^= 4;
     put_index(p, original_n);
     CHECK_INT(index_open(dir, "changed", SLIMSET_KIND_INDEX, true, &ix, &fault), SLIMSET_DAMAGED);
-    CHECK_STR(fault.text, "changed is damaged: block 5 (bytes 327808 to 393343) does not match its checksum");
+    CHECK_STR(fault.text,
+              "changed is damaged: block 5 (bytes 327808 to 393343) does not match its checksum");
     CHECK_INT(index_open(dir, "changed", SLIMSET_KIND_INDEX, false, &ix, &fault), SLIMSET_OK);
     CHECK_INT(read_all(&ix, 500, &wrong), SLIMSET_DAMAGED);
     CHECK(!wrong);
@@ -231,7 +242,8 @@ static void test_every_flip(void)
             memcpy(p, original, original_n);
             p[at] ^= mask[k];
             put_index(p, original_n);
-            enum slimset_status st = index_open(dir, "changed", SLIMSET_KIND_INDEX, true, &ix, &fault);
+            enum slimset_status st =
+                index_open(dir, "changed", SLIMSET_KIND_INDEX, true, &ix, &fault);
             if (st != SLIMSET_DAMAGED || ix.base != NULL) {
                 printf("  byte %zu ^ %02x: opening answers %d\n", at, mask[k], (int)st);
                 check_failures_here++;
@@ -273,7 +285,8 @@ static struct slimset_section *section(uint8_t *p, const char *id)
     return s;
 }
 
-/* Opens changed bytes with right checksums; the status of opening, or else of reading everything. */
+/* Opens changed bytes with right checksums; the status of opening, or else of reading
+ * everything. */
 static enum slimset_status open_changed(uint8_t *p, size_t n)
 {
     struct index ix;
@@ -292,7 +305,8 @@ static void test_crafted_tables(void)
 {
     static const struct {
         const char *id;
-        int what; /* 0 offset += v, 1 bytes and count = v, 2 record_bytes = v, 3 rename to the id of META, 4 offset = v */
+        /* 0 offset += v, 1 bytes and count = v, 2 record_bytes = v, 3 id = META, 4 offset = v */
+        int what;
         uint64_t v;
         const char *text;
     } craft[] = {
@@ -304,7 +318,8 @@ static void test_crafted_tables(void)
         {"STRS", 1, UINT64_MAX, "changed is damaged: section 10 lies at an impossible place"},
         {"FILD", 2, 80, "changed is damaged: section 7 does not hold whole records"},
         {"FILD", 2, 0, "changed is damaged: section 7 does not hold whole records"},
-        {"REJS", 3, 0, "changed is damaged: section META is there twice or has records of another size"},
+        {"REJS", 3, 0,
+         "changed is damaged: section META is there twice or has records of another size"},
     };
     uint8_t *p = malloc(original_n);
     for (size_t i = 0; i < sizeof craft / sizeof craft[0]; i++) {
@@ -342,10 +357,14 @@ static void test_crafted_headers(void)
         {offsetof(struct slimset_header, version), 2 | (uint64_t)128 << 32, SLIMSET_DIFFERS},
         {offsetof(struct slimset_header, version), 1 | (uint64_t)64 << 32, SLIMSET_DAMAGED},
         {offsetof(struct slimset_header, file_bytes), 4096, SLIMSET_DAMAGED},
-        {offsetof(struct slimset_header, kind), SLIMSET_KIND_PLAN | (uint64_t)11 << 32, SLIMSET_DAMAGED},
-        {offsetof(struct slimset_header, kind), SLIMSET_KIND_INDEX | (uint64_t)65 << 32, SLIMSET_DAMAGED},
-        {offsetof(struct slimset_header, kind), SLIMSET_KIND_INDEX | (uint64_t)60 << 32, SLIMSET_DAMAGED},
-        {offsetof(struct slimset_header, kind), SLIMSET_KIND_INDEX | (uint64_t)UINT32_MAX << 32, SLIMSET_DAMAGED},
+        {offsetof(struct slimset_header, kind), SLIMSET_KIND_PLAN | (uint64_t)11 << 32,
+         SLIMSET_DAMAGED},
+        {offsetof(struct slimset_header, kind), SLIMSET_KIND_INDEX | (uint64_t)65 << 32,
+         SLIMSET_DAMAGED},
+        {offsetof(struct slimset_header, kind), SLIMSET_KIND_INDEX | (uint64_t)60 << 32,
+         SLIMSET_DAMAGED},
+        {offsetof(struct slimset_header, kind), SLIMSET_KIND_INDEX | (uint64_t)UINT32_MAX << 32,
+         SLIMSET_DAMAGED},
         {offsetof(struct slimset_header, table_offset), 136, SLIMSET_DAMAGED},
         {offsetof(struct slimset_header, sums_offset), 0, SLIMSET_DAMAGED},
         {offsetof(struct slimset_header, sums_offset), UINT64_MAX - 7, SLIMSET_DAMAGED},
@@ -369,7 +388,8 @@ static void test_crafted_records(void)
     uint8_t *p = malloc(original_n);
     for (int c = 0; c < 9; c++) {
         memcpy(p, original, original_n);
-        struct slimset_sample *s = (struct slimset_sample *)(void *)(p + section(p, "SAMP")->offset);
+        struct slimset_sample *s =
+            (struct slimset_sample *)(void *)(p + section(p, "SAMP")->offset);
         struct slimset_key *k = (struct slimset_key *)(void *)(p + section(p, "KEYS")->offset);
         struct slimset_field *f = (struct slimset_field *)(void *)(p + section(p, "FILD")->offset);
         switch (c) {
@@ -396,7 +416,8 @@ static uint64_t next_random(void)
     return seed ^= seed << 17;
 }
 
-/* Random changes with right checksums. Values cannot be right any more; memory must be (sanitizers look on). */
+/* Random changes with right checksums. Values cannot be right any more; memory must be (sanitizers
+ * look on). */
 static void test_random_changes(void)
 {
     uint8_t *p = malloc(original_n);
@@ -422,7 +443,8 @@ static void test_random_changes(void)
             index_close(&ix);
         }
     }
-    CHECK(opened > 400 && opened < 4000); /* else the changes are too harsh or too mild to say anything */
+    /* Else the changes are too harsh or too mild to say anything. */
+    CHECK(opened > 400 && opened < 4000);
     free(p);
 }
 
@@ -445,7 +467,8 @@ static void test_kinds(void)
     CHECK_INT(ix.n_keys, 0);
     const struct slimset_sample *sp;
     const struct slimset_field *fp;
-    CHECK_INT(index_sample(&ix, 0, &sp, &fp, &fault), SLIMSET_OK); /* classes and splits are the plan's */
+    /* Classes and splits are the plan's. */
+    CHECK_INT(index_sample(&ix, 0, &sp, &fp, &fault), SLIMSET_OK);
     CHECK_INT(sp->cls, 7);
     CHECK_INT(fp->bytes, 9);
     index_close(&ix);

@@ -96,7 +96,8 @@ static void on_alarm(int sig)
     (void)sig;
 }
 
-/* A reader that is slow and signals that come all the time: short writes and EINTR must not lose a byte. */
+/* A reader that is slow and signals that come all the time: short writes and EINTR must not lose a
+ * byte. */
 static void test_interrupted_writes(void)
 {
     enum { N = 1 << 20 };
@@ -155,7 +156,8 @@ static void test_file_size_limit(void)
     CHECK_INT(io_create(dir, "big", &fd, &err), SLIMSET_OK);
     setrlimit(RLIMIT_FSIZE, &small);
     char block[1500] = {0};
-    CHECK_INT(io_write(fd, block, sizeof block, "big", &err), SLIMSET_IO); /* first 1000, then the error */
+    /* The first 1,000 bytes go through, then comes the error. */
+    CHECK_INT(io_write(fd, block, sizeof block, "big", &err), SLIMSET_IO);
     CHECK_INT(err.os_errno, EFBIG);
     setrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, handler);
@@ -243,7 +245,8 @@ static void test_read_file(void)
     CHECK_INT(io_read_file(dir, "none", 9, &data, &n, &err), SLIMSET_NOT_FOUND);
     CHECK_INT(io_read_file(dir, ".", 9, &data, &n, &err), SLIMSET_BAD_INPUT);
     CHECK_INT(mkfifoat(dir, "fifo", 0600), 0);
-    CHECK_INT(io_read_file(dir, "fifo", 9, &data, &n, &err), SLIMSET_BAD_INPUT); /* and does not hang */
+    /* and does not hang */
+    CHECK_INT(io_read_file(dir, "fifo", 9, &data, &n, &err), SLIMSET_BAD_INPUT);
     CHECK_INT(err.reject, SLIMSET_REJECT_NOT_REGULAR);
     put_file("empty", "");
     CHECK_INT(io_read_file(dir, "empty", 0, &data, &n, &err), SLIMSET_OK);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reader.c, verify*.c, tar_check.c: a healthy dataset has no findings; each kind of damage has its finding at its place, and
- * damaged bytes are never handed out. An argument names the folder for scratch files, else $TMPDIR or /tmp.
+ * reader.c, verify*.c, tar_check.c: a healthy dataset has no findings; each kind of damage has its
+ * finding at its place, and damaged bytes are never handed out. An argument names the folder for
+ * scratch files, else $TMPDIR or /tmp.
  */
 #include <sys/stat.h>
 
@@ -22,8 +23,9 @@ struct verify_decoder *verify_decoder_open(unsigned jobs, struct slimset_error *
     return NULL;
 }
 void verify_decoder_close(struct verify_decoder *d) { (void)d; }
-enum slimset_status verify_decode_field(struct verify_decoder *d, const uint8_t *data, size_t n, uint8_t format,
-                                        uint32_t *w, uint32_t *h, struct slimset_error *err)
+enum slimset_status verify_decode_field(struct verify_decoder *d, const uint8_t *data, size_t n,
+                                        uint8_t format, uint32_t *w, uint32_t *h,
+                                        struct slimset_error *err)
 {
     (void)d, (void)data, (void)n, (void)format, (void)err;
     *w = *h = 0;
@@ -37,7 +39,8 @@ static char root[4096];
 static int root_fd = -1;
 static struct slimset_error fault;
 
-/* ---- scratch datasets ------------------------------------------------------------------------------- */
+/* ---- scratch datasets
+ * ------------------------------------------------------------------------------- */
 
 static char out[4200];
 static int out_fd = -1;
@@ -92,16 +95,18 @@ static uint64_t data_at(uint64_t sample, uint32_t field)
     return f.offset;
 }
 
-/* ---- findings as text ------------------------------------------------------------------------------- */
+/* ---- findings as text
+ * ------------------------------------------------------------------------------- */
 
 static char found[65536];
 
-static void collect(void *arg, const char *part, const char *key, const char *field, const char *text)
+static void collect(void *arg, const char *part, const char *key, const char *field,
+                    const char *text)
 {
     size_t n = strlen(found);
     (void)arg;
-    snprintf(found + n, sizeof found - n, "%s|%s|%s|%s\n", part != NULL ? part : "", key != NULL ? key : "",
-             field != NULL ? field : "", text);
+    snprintf(found + n, sizeof found - n, "%s|%s|%s|%s\n", part != NULL ? part : "",
+             key != NULL ? key : "", field != NULL ? field : "", text);
 }
 
 static struct slimset_verify_report report;
@@ -111,7 +116,8 @@ static enum slimset_status verify(void)
     return slimset_verify(out, false, 1, collect, NULL, &report, &fault);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------ */
+/* ---- tests
+ * ------------------------------------------------------------------------------------------ */
 
 static void test_healthy(void)
 {
@@ -145,7 +151,9 @@ static void test_damage_in_shards(void)
     fresh(false); /* the header's size digit: its checksum tells */
     flip("train-00000.tar", (long long)data_at(1, 1) - 512 + 130, 0x01);
     CHECK_INT(verify(), SLIMSET_DAMAGED);
-    CHECK_STR(found, "train-00000.tar|dog/000001|seg.png|its tar header does not match the header's checksum\n");
+    CHECK_STR(
+        found,
+        "train-00000.tar|dog/000001|seg.png|its tar header does not match the header's checksum\n");
 
     fresh(false); /* padding behind the one byte of a label */
     flip("val-00000.tar", (long long)data_at(9, 2) + 100, 0x01);
@@ -157,7 +165,8 @@ static void test_damage_in_shards(void)
     CHECK_INT(verify(), SLIMSET_DAMAGED);
     CHECK_STR(found, "val-00000.tar|||does not end with two blocks of zeros\n");
 
-    fresh(false); /* a header that is right in itself but another one: the whole file's hash tells */
+    /* A header that is right in itself but another one: the whole file's hash tells. */
+    fresh(false);
     uint8_t *tar;
     size_t n;
     MUST(io_read_file(out_fd, "val-00000.tar", SIZE_MAX / 4, &tar, &n, &err));
@@ -166,7 +175,8 @@ static void test_damage_in_shards(void)
     put("val-00000.tar", tar, n);
     free(tar);
     CHECK_INT(verify(), SLIMSET_DAMAGED);
-    CHECK_STR(found, "val-00000.tar|||is not the file that was packed: its checksum differs outside of the data\n");
+    CHECK_STR(found, "val-00000.tar|||is not the file that was packed: its checksum differs "
+                     "outside of the data\n");
 }
 
 static void test_wrong_sizes(void)
@@ -174,18 +184,23 @@ static void test_wrong_sizes(void)
     fresh(false);
     resize_file("train-00002.tar", 512);
     CHECK_INT(verify(), SLIMSET_DAMAGED);
-    CHECK(strstr(found, "train-00002.tar|||has ") == found && strstr(found, ": something was appended\n") != NULL);
+    CHECK(strstr(found, "train-00002.tar|||has ") == found &&
+          strstr(found, ": something was appended\n") != NULL);
     CHECK_INT(report.damaged, 1);
 
-    fresh(false); /* cut in the middle of the last mask: it and the label behind it are lost, the rest is not */
+    /* Cut in the middle of the last mask: it and the label behind it are lost, no more. */
+    fresh(false);
     uint64_t at = data_at(8, 1);
     struct stat st;
     fstatat(out_fd, "train-00002.tar", &st, 0);
     resize_file("train-00002.tar", (long long)at + 100 - st.st_size);
     CHECK_INT(verify(), SLIMSET_DAMAGED);
     CHECK(strstr(found, "it was truncated\n") != NULL);
-    CHECK(strstr(found, "train-00002.tar|cat/000008|seg.png|lost: the file ends before it does\n") != NULL);
-    CHECK(strstr(found, "train-00002.tar|cat/000008|cls|lost: the file ends before it does\n") != NULL);
+    CHECK(
+        strstr(found, "train-00002.tar|cat/000008|seg.png|lost: the file ends before it does\n") !=
+        NULL);
+    CHECK(strstr(found, "train-00002.tar|cat/000008|cls|lost: the file ends before it does\n") !=
+          NULL);
     CHECK_INT(report.damaged, 3);
 
     fresh(false);
@@ -204,10 +219,13 @@ static void test_missing_and_unpacked(void)
     MUST(io_mkdirs(out_fd, "train-00000", &err));
     MUST(io_mkdirs(out_fd, "val-00000", &err));
     CHECK_INT(verify(), SLIMSET_DAMAGED);
-    CHECK_STR(found, "train-00000.tar|||is missing, and with it 3 samples; a folder of its name is there: the shard was "
+    CHECK_STR(found, "train-00000.tar|||is missing, and with it 3 samples; a folder of its name is "
+                     "there: the shard was "
                      "unpacked, put the tar file itself back\n"
-                     "train-00000/|||note: train-00000.tar was unpacked here: nothing reads this folder, it can go\n"
-                     "val-00000/|||note: val-00000.tar was unpacked here: nothing reads this folder, it can go\n");
+                     "train-00000/|||note: train-00000.tar was unpacked here: nothing reads this "
+                     "folder, it can go\n"
+                     "val-00000/|||note: val-00000.tar was unpacked here: nothing reads this "
+                     "folder, it can go\n");
 
     fresh(false);
     MUST(io_unlink(out_fd, "val-00000.tar", &err));
@@ -259,7 +277,8 @@ static void test_unfinished(void)
     MUST(io_mkdirs(out_fd, ".slimset", &err));
     put(".slimset/plan", "x", 1);
     CHECK_INT(verify(), SLIMSET_OK);
-    CHECK_STR(found, "|||note: an update of this dataset has not finished: run the same pack again\n");
+    CHECK_STR(found,
+              "|||note: an update of this dataset has not finished: run the same pack again\n");
     MUST(io_unlink(out_fd, SLIMSET_INDEX_NAME, &err));
     CHECK_INT(verify(), SLIMSET_NOT_FOUND);
     CHECK(strstr(fault.text, "has not finished: run the same pack again") != NULL);
@@ -297,19 +316,20 @@ static void craft(const char *id, size_t at, const void *v, size_t n)
     while (memcmp(s->id, id, 4) != 0)
         s++;
     memcpy(p + s->offset + at, v, n);
-    uint64_t sum = hash_bytes(p + SLIMSET_HEADER_BYTES, h->sums_offset - SLIMSET_HEADER_BYTES); /* one block */
+    /* All of it is one block. */
+    uint64_t sum = hash_bytes(p + SLIMSET_HEADER_BYTES, h->sums_offset - SLIMSET_HEADER_BYTES);
     memcpy(p + h->sums_offset, &sum, 8);
     h->sums_hash = hash_bytes(&sum, 8);
     h->header_hash = hash_bytes(h, 120);
     put(SLIMSET_INDEX_NAME, p, bytes);
     free(p);
 }
-#define CRAFT(id, record, i, member, value)                                                             \
-    do {                                                                                                \
-        record r_;                                                                                      \
-        memset(&r_, 0, sizeof r_);                                                                      \
-        r_.member = (value);                                                                            \
-        craft(id, (i) * sizeof r_ + offsetof(record, member), &r_.member, sizeof r_.member);            \
+#define CRAFT(id, record, i, member, value)                                                        \
+    do {                                                                                           \
+        record r_;                                                                                 \
+        memset(&r_, 0, sizeof r_);                                                                 \
+        r_.member = (value);                                                                       \
+        craft(id, (i) * sizeof r_ + offsetof(record, member), &r_.member, sizeof r_.member);       \
     } while (0)
 
 /* An index with right checksums that contradicts itself. */
@@ -341,7 +361,7 @@ static void test_crafted_index(void)
         case 6: CRAFT("SAMP", struct slimset_sample, 4, first_field, 0); break;
         case 7: CRAFT("SAMP", struct slimset_sample, 4, part, 0); break;
         case 8: CRAFT("FILD", struct slimset_field, 2, role, 200); break;
-        case 9: CRAFT("KEYS", struct slimset_key, 0, hash, UINT64_MAX); break;
+        case 9: CRAFT("KEYS", struct slimset_key, 3, hash, 0); break;
         case 10: CRAFT("REJS", struct slimset_reject_record, 0, kind, 4); break;
         default: CRAFT("CLAS", struct slimset_class, 1, name, (uint64_t)1 << 63); break;
         }
@@ -361,10 +381,12 @@ static uint64_t next_random(void)
     return seed ^= seed << 17;
 }
 
-/* Random numbers in the records, checksums right: verify and the reader stay on their feet (sanitizers look on). */
+/* Random numbers in the records, checksums right: verify and the reader stay on their feet
+ * (sanitizers look on). */
 static void test_random_records(void)
 {
-    static const char *const id[] = {"SPLT", "SHRD", "PART", "SAMP", "FILD", "KEYS", "REJS", "CLAS", "FLDS"};
+    static const char *const id[] = {"SPLT", "SHRD", "PART", "SAMP", "FILD",
+                                     "KEYS", "REJS", "CLAS", "FLDS"};
     static const size_t bytes[] = {80, 224, 192, 384, 36 * 88, 192, 128, 16, 64};
     for (int round = 0; round < 300; round++) {
         if (round % 4 == 0)
@@ -430,7 +452,8 @@ static void test_reader_loads(void)
         CHECK_STR(f.role, "image");
         CHECK_INT(f.orientation, 6);
         CHECK(f.w == 35 && f.in_w == 70);
-        CHECK_INT(slimset_reader_find_path(r, "photos.zip/dog/000003.seg.png", 29, &i, &k, &fault), SLIMSET_OK);
+        CHECK_INT(slimset_reader_find_path(r, "photos.zip/dog/000003.seg.png", 29, &i, &k, &fault),
+                  SLIMSET_OK);
         CHECK(i == 3 && k == 1);
         CHECK_INT(slimset_reader_find_path(r, "", 0, &i, &k, &fault), SLIMSET_NOT_FOUND);
         slimset_reader_close(r);
@@ -446,12 +469,14 @@ static void test_reader_refuses_damage(void)
     flip("train-00000.tar", (long long)data_at(1, 0), 1);
     CHECK_INT(slimset_reader_open(out, &r, &fault), SLIMSET_OK);
     CHECK_INT(slimset_reader_load(r, 1, 0, &data, &n, &fault), SLIMSET_DAMAGED);
-    CHECK_STR(fault.text, "train-00000.tar: field jpg of sample dog/000001 does not match its checksum");
+    CHECK_STR(fault.text,
+              "train-00000.tar: field jpg of sample dog/000001 does not match its checksum");
     CHECK_INT(slimset_reader_load(r, 1, 1, &data, &n, &fault), SLIMSET_OK);
     free(data);
     resize_file("train-00002.tar", -1600);
     CHECK_INT(slimset_reader_load(r, 8, 2, &data, &n, &fault), SLIMSET_DAMAGED);
-    CHECK_STR(fault.text, "train-00002.tar is too short for field cls of sample cat/000008: it was truncated");
+    CHECK_STR(fault.text,
+              "train-00002.tar is too short for field cls of sample cat/000008: it was truncated");
     MUST(io_unlink(out_fd, "train-00002.tar", &err));
     CHECK_INT(slimset_reader_load(r, 8, 2, &data, &n, &fault), SLIMSET_DAMAGED);
     CHECK_STR(fault.text, "train-00002.tar is missing, it holds field cls of sample cat/000008");
@@ -470,7 +495,8 @@ static void test_reader_refuses_crafted(void)
     CHECK_INT(slimset_reader_load(r, 0, 0, &data, &n, &fault), SLIMSET_DAMAGED);
     slimset_reader_close(r);
 
-    static const char *const bad[] = {"../secret", "/etc/hosts", "a/../../secret", "a//b", "./a", "", "a/", "a/.."};
+    static const char *const bad[] = {
+        "../secret", "/etc/hosts", "a/../../secret", "a//b", "./a", "", "a/", "a/.."};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char path[DATASET_PATH_MAX];
         CHECK(!dataset_path(bad[i], strlen(bad[i]), "", 0, path));

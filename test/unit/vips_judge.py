@@ -372,7 +372,13 @@ def judge_tiff_classes(j):
     b = io.BytesIO()
     Image.new("L", (300, 200), 10).save(b, "TIFF", save_all=True, append_images=[Image.new("L", (150, 100), 240)])
     report("tiff_half_page", differs(j.decode(b.getvalue(), "tiff"), np.full((200, 300), 10), GRAY))
-    report("tiff_tag_behind_end", differs(j.decode(tiff(rgb, 2) + b"", "tiff"), rgb))
+    data = bytearray(tiff(rgb, 2))
+    data[-4:] = struct.pack("<I", len(data) + 1000)  # the link to a second page leads nowhere
+    report("tiff_lost_second_page", differs(j.decode(bytes(data), "tiff"), rgb, RGB, 8, 0))
+    data = tiff(rgb, 2, tags=[(700, 7, b"x" * 50)])
+    data = data.replace(struct.pack("<HHI", 700, 7, 50), struct.pack("<HHI", 700, 7, 50000))
+    got = j.decode(data, "tiff")
+    report("tiff_lost_xmp", differs(got, rgb, RGB, 8, 0) or (None if got["notes"] & WARNING else "no note"))
 
 
 def judge_cut(j, name, data, fmt, step=1, complete_from=None):
