@@ -47,7 +47,8 @@ int cmd_pack(int argc, char **argv)
     progress_init(&p, &r.shown);
     if (r.bare_resize != NULL) {
         char text[160];
-        snprintf(text, sizeof text, "--resize %.20s is taken as long:%.20s, the longest side at most that many pixels",
+        snprintf(text, sizeof text,
+                 "--resize %.20s is taken as long:%.20s, the longest side at most that many pixels",
                  r.bare_resize, r.bare_resize);
         progress_note(&p, text);
     }
@@ -60,8 +61,10 @@ int cmd_pack(int argc, char **argv)
     progress_end(&p);
     if (status != SLIMSET_OK) {
         progress_error(&p, exit_status, err.text,
-                       resumable(status, &r.run) ? "What is finished is kept: the same command again continues."
-                       : status == SLIMSET_USAGE ? "See: slimset help pack" : NULL);
+                       resumable(status, &r.run)
+                           ? "What is finished is kept: the same command again continues."
+                       : status == SLIMSET_USAGE ? "See: slimset help pack"
+                                                 : NULL);
         goto out;
     }
     if (r.shown.json)

@@ -18,7 +18,8 @@ static bool repeats(const struct option_row *r)
     return r->group == GROUP_ROLES && r->arg != NULL && r->choices == NULL;
 }
 
-/* The choices, separated by blanks. bash takes a word apart at ":", so that it cannot complete those. */
+/* The choices, separated by blanks. bash takes a word apart at ":", so that it cannot complete
+ * those. */
 static void choices(FILE *f, const char *list, bool colons)
 {
     bool first = true;
@@ -65,18 +66,20 @@ static void bash_values(FILE *f, const struct verb_row *v)
 
 static void bash(FILE *f)
 {
-    fputs("# bash completion of slimset, made by: slimset completion bash\n"
-          "_slimset() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb= i words=\n"
-          "    COMPREPLY=()\n"
-          "    if [[ $cur == = ]]; then\n"
-          "        cur=\n"
-          "    elif [[ $prev == = && $COMP_CWORD -ge 2 ]]; then\n"
-          "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
-          "    fi\n"
-          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-          "        case ${COMP_WORDS[i]} in\n"
-          "        ", f);
+    fputs(
+        "# bash completion of slimset, made by: slimset completion bash\n"
+        "_slimset() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb= i words=\n"
+        "    COMPREPLY=()\n"
+        "    if [[ $cur == = ]]; then\n"
+        "        cur=\n"
+        "    elif [[ $prev == = && $COMP_CWORD -ge 2 ]]; then\n"
+        "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+        "    fi\n"
+        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+        "        case ${COMP_WORDS[i]} in\n"
+        "        ",
+        f);
     verb_names(f, " | ");
     fputs(") verb=${COMP_WORDS[i]}; break ;;\n"
           "        esac\n"
@@ -160,7 +163,10 @@ static void zsh_option(FILE *f, const struct option_row *r)
                 }
                 putc(')', f);
             } else {
-                fputs(r->arg_kind == ARG_FOLDER ? "_files -/" : r->arg_kind == ARG_FILE ? "_files" : " ", f);
+                fputs(r->arg_kind == ARG_FOLDER ? "_files -/"
+                      : r->arg_kind == ARG_FILE ? "_files"
+                                                : " ",
+                      f);
             }
         }
         putc('\'', f);
@@ -224,7 +230,8 @@ static void fish(FILE *f)
 {
     fputs("# fish completion of slimset, made by: slimset completion fish\n", f);
     for (size_t i = 0; i < verb_table_n; i++) {
-        fprintf(f, "complete -c slimset -n __fish_use_subcommand -f -a %s -d '", verb_table[i].name);
+        fprintf(f, "complete -c slimset -n __fish_use_subcommand -f -a %s -d '",
+                verb_table[i].name);
         fish_text(f, verb_table[i].summary);
         fputs("'\n", f);
     }
@@ -277,6 +284,7 @@ int cmd_completion(int argc, char **argv)
     else if (strcmp(shell, "fish") == 0)
         fish(stdout);
     else
-        return options_fail(&o, "there are completions for bash, zsh and fish, not for \"%.40s\"", shell);
+        return options_fail(&o, "there are completions for bash, zsh and fish, not for \"%.40s\"",
+                            shell);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Help for people, made from the tables of options.h. Always at most 80 columns, so that it reads the same in a
- * pipe. The shell completions (completion.c) and the manual page (manual.c) are the other two views of the tables.
+ * Help for people, made from the tables of options.h. Always at most 80 columns, so that it reads
+ * the same in a pipe. The shell completions (completion.c) and the manual page (manual.c) are the
+ * other two views of the tables.
  */
 #ifndef HELP_H
 #define HELP_H

@@ -49,7 +49,8 @@ static int unknown_verb(const char *word)
     if (near != NULL)
         fprintf(stderr, "; did you mean slimset %s?\n", near);
     else if (access(word, F_OK) == 0)
-        fprintf(stderr, "; to pack it: slimset pack %s -o OUT\n", text_shell(shown, sizeof shown, word));
+        fprintf(stderr, "; to pack it: slimset pack %s -o OUT\n",
+                text_shell(shown, sizeof shown, word));
     else
         fputc('\n', stderr);
 hint:
@@ -71,7 +72,8 @@ static int cmd_version(int argc, char **argv)
 
 static int run_verb(const struct verb_row *verb, int argc, char **argv)
 {
-    /* `slimset ls | head` shall end quietly; a run that packs must not end because nobody reads its report. */
+    /* `slimset ls | head` shall end quietly; a run that packs must not end because nobody reads its
+     * report. */
     if ((verb->bit & (VERB_PACK | VERB_PLAN | VERB_VERIFY)) != 0)
         signal(SIGPIPE, SIG_IGN);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The manual page, `slimset help --man`: roff with the man macros, made from the tables. No date, so that the
- * page is the same from every build of a version.
+ * The manual page, `slimset help --man`: roff with the man macros, made from the tables. No date,
+ * so that the page is the same from every build of a version.
  */
 #include <string.h>
 
@@ -131,8 +131,10 @@ static void man_verbs(FILE *f)
 
 void manual_print(FILE *f)
 {
-    fprintf(f, ".\\\" SPDX\\-License\\-Identifier: Apache\\-2.0\n"
-               ".TH SLIMSET 1 \"\" \"slimset %s\" \"User Commands\"\n.nh\n.ad l\n", slimset_version());
+    fprintf(f,
+            ".\\\" SPDX\\-License\\-Identifier: Apache\\-2.0\n"
+            ".TH SLIMSET 1 \"\" \"slimset %s\" \"User Commands\"\n.nh\n.ad l\n",
+            slimset_version());
     fputs(".SH NAME\nslimset \\- turn image datasets into what training reads fast\n"
           ".SH SYNOPSIS\n", f);
     for (size_t i = 0; i < verb_table_n; i++) {
@@ -141,13 +143,15 @@ void manual_print(FILE *f)
             roff_line(f, verb_table[i].args);
     }
     fputs(".SH DESCRIPTION\n", f);
-    roff_line(f, "slimset converts an image dataset offline: it resizes, re-encodes and packs into tar "
-                 "shards with one index, so that training reads fewer bytes from the disk and "
-                 "decodes fewer pixels.");
+    roff_line(
+        f, "slimset converts an image dataset offline: it resizes, re-encodes and packs into tar "
+           "shards with one index, so that training reads fewer bytes from the disk and "
+           "decodes fewer pixels.");
     fputs(".PP\n", f);
-    roff_line(f, "The same source and options give the same bytes for any number of workers. A run that "
-                 "was stopped in any way is continued by the same command. Files are decoded by worker "
-                 "processes in a sandbox.");
+    roff_line(
+        f, "The same source and options give the same bytes for any number of workers. A run that "
+           "was stopped in any way is continued by the same command. Files are decoded by worker "
+           "processes in a sandbox.");
     man_verbs(f);
     fputs(".SH \"EXIT STATUS\"\n", f);
     for (size_t i = 0; i < help_exit_table_n; i++) {

@@ -81,7 +81,8 @@ const struct option_row option_table[] = {
     {OPT_SEED, "seed", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "N", NULL,
      "seed of the shuffle (default 0)"},
     {OPT_CLASSES, "classes", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "HOW",
-     "auto|folder|none", "class numbers from folder names (default auto: where the tree is of that "
+     "auto|folder|none",
+     "class numbers from folder names (default auto: where the tree is of that "
      "kind)"},
     {OPT_CLASS_ORDER, "class-order", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "ORDER",
      "bytes|numeric", "how class folders are numbered (default bytes, as torchvision does)"},
@@ -146,8 +147,8 @@ const struct option_row option_table[] = {
     {OPT_MAN, "man", 0, VERB_HELP, GROUP_LIST, ARG_WORD, false, false, NULL, NULL,
      "the manual page, for man -l -"},
 
-    {OPT_JSON, "json", 0, PACK | VERB_LS | VERB_VERIFY, GROUP_SHOW, ARG_WORD, false, false, NULL, NULL,
-     "JSON lines on standard output, for programs"},
+    {OPT_JSON, "json", 0, PACK | VERB_LS | VERB_VERIFY, GROUP_SHOW, ARG_WORD, false, false, NULL,
+     NULL, "JSON lines on standard output, for programs"},
     {OPT_CSV, "csv", 0, VERB_LS, GROUP_SHOW, ARG_WORD, false, false, NULL, NULL,
      "comma-separated values on standard output"},
     {OPT_QUIET, "quiet", 'q', PACK, GROUP_SHOW, ARG_WORD, false, false, NULL, NULL,
@@ -169,10 +170,12 @@ const size_t option_table_n = sizeof option_table / sizeof option_table[0];
 
 const struct verb_row verb_table[] = {
     {VERB_PACK, "pack", "SRC... -o OUT", "convert a dataset",
-     "Reads folders, zip and tar archives (in place) or a list of files, and writes tar shards and an "
+     "Reads folders, zip and tar archives (in place) or a list of files, and writes tar shards and "
+     "an "
      "index to the folder OUT. The source is never touched.\n"
      "Without --resize or a codec option nothing is re-encoded: files are packed as they are. With "
-     "--resize, JPEG stays JPEG; PNGs that look like photos become JPEG unless --lossless is given. "
+     "--resize, JPEG stays JPEG; PNGs that look like photos become JPEG unless --lossless is "
+     "given. "
      "Images are never enlarged unless --upscale is given.\n"
      "Inputs that cannot be converted are rejects: each is shown with its reason and listed by "
      "slimset ls OUT --rejects.\n"
@@ -182,9 +185,11 @@ const struct verb_row verb_table[] = {
      "path below SRC, one without with the file name.",
      "slimset pack photos -o packed --resize 512\tlongest side at most 512 pixels\n"
      "slimset pack photos.zip -o packed\tpack the files as they are\n"
-     "slimset pack photos -o packed --resize crop:224x224 --mask 'labels/*.png'\timages and masks\n"},
+     "slimset pack photos -o packed --resize crop:224x224 --mask 'labels/*.png'\timages and "
+     "masks\n"},
     {VERB_PLAN, "plan", "SRC... [-o OUT]", "what pack would do, with a prediction",
-     "Walks the source, converts a few files to see what they are like, and says what pack would do "
+     "Walks the source, converts a few files to see what they are like, and says what pack would "
+     "do "
      "with these options. Nothing is written. Takes the options of pack.",
      "slimset plan photos --resize 512\thow small would it get?\n"},
     {VERB_LS, "ls", "OUT", "look into a dataset",
@@ -193,7 +198,8 @@ const struct verb_row verb_table[] = {
      "slimset ls packed --rejects\twhat could not be converted, and why\n"
      "slimset ls packed --meta\thow the dataset was made\n"},
     {VERB_GET, "get", "OUT KEY [FIELD]", "take one sample's field out of a dataset",
-     "Writes the bytes of a field of the sample KEY to standard output or a file. Without FIELD the "
+     "Writes the bytes of a field of the sample KEY to standard output or a file. Without FIELD "
+     "the "
      "sample's image is meant.",
      "slimset get packed 0001 jpg -o 0001.jpg\tone image\n"},
     {VERB_VERIFY, "verify", "OUT", "check a dataset for damage",

@@ -317,7 +317,8 @@ static bool read_digits(const char **s, uint64_t *number)
     if (*p < '0' || *p > '9')
         return false;
     for (; *p >= '0' && *p <= '9'; p++) {
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (unsigned)(*p - '0'), &v))
+        if (__builtin_mul_overflow(v, 10u, &v) ||
+            __builtin_add_overflow(v, (unsigned)(*p - '0'), &v))
             return false;
     }
     *s = p;
@@ -335,8 +336,8 @@ bool options_number(struct options *o, uint64_t min, uint64_t max, uint64_t *num
     }
     if (max == UINT64_MAX)
         return options_bad_value(o, "a whole number from %llu is wanted", (unsigned long long)min);
-    return options_bad_value(o, "a whole number from %llu to %llu is wanted", (unsigned long long)min,
-                             (unsigned long long)max);
+    return options_bad_value(o, "a whole number from %llu to %llu is wanted",
+                             (unsigned long long)min, (unsigned long long)max);
 }
 
 /* "K", "Ki", "KB", "KiB" and so on; 0 when it is none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line: one table of verbs and one of options (options.c). The parser, the help, the man page and
- * the shell completions are all made from them, so none can know an option that another does not.
+ * The command line: one table of verbs and one of options (options.c). The parser, the help, the
+ * man page and the shell completions are all made from them, so none can know an option that
+ * another does not.
  *
  * A verb reads its command line like this (argv[0] is the verb):
  *
@@ -23,10 +24,11 @@
  *       return options_fail(&o, "one dataset is wanted, %zu were given", o.n_args);
  *   // o.args[0] ...
  *
- * GNU conventions: `--long VALUE`, `--long=VALUE`, `-oVALUE`, `-o VALUE`, bundles of short letters (`-nq`), options and
- * arguments in any order, `--` ends the options, "-" is an argument. No abbreviations. -h, --help, -V and --version are
- * answered by options_next itself. Errors go to stderr as one line and a hint. Nothing is allocated: o.args is
- * argv itself, compacted in place. Owner of all strings: argv.
+ * GNU conventions: `--long VALUE`, `--long=VALUE`, `-oVALUE`, `-o VALUE`, bundles of short letters
+ * (`-nq`), options and arguments in any order, `--` ends the options, "-" is an argument. No
+ * abbreviations. -h, --help, -V and --version are answered by options_next itself. Errors go to
+ * stderr as one line and a hint. Nothing is allocated: o.args is argv itself, compacted in place.
+ * Owner of all strings: argv.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -55,7 +57,8 @@ enum option_id {
     OPT_HELP = 1, OPT_VERSION,
     /* pack, plan: pixels */
     OPT_RESIZE, OPT_UPSCALE, OPT_CODEC, OPT_LOSSLESS, OPT_REENCODE, OPT_QUALITY, OPT_SUBSAMPLING,
-    OPT_NO_OPTIMISE, OPT_PNG_LEVEL, OPT_KEEP_METADATA, OPT_ALPHA, OPT_COLOR, OPT_DEPTH, OPT_CHANNELS,
+    OPT_NO_OPTIMISE, OPT_PNG_LEVEL, OPT_KEEP_METADATA, OPT_ALPHA, OPT_COLOR, OPT_DEPTH,
+    OPT_CHANNELS,
     /* roles */
     OPT_IMAGE, OPT_MASK, OPT_DEPTH_MAP, OPT_ARRAY, OPT_COPY, OPT_SKIP, OPT_NO_DETECT, OPT_BOXES,
     /* layout */
@@ -78,7 +81,8 @@ enum option_id {
 
 /* Groups order the help. */
 enum option_group {
-    GROUP_PIXELS, GROUP_ROLES, GROUP_LAYOUT, GROUP_INPUT, GROUP_RUN, GROUP_LIST, GROUP_SHOW, GROUP_COUNT
+    GROUP_PIXELS, GROUP_ROLES, GROUP_LAYOUT, GROUP_INPUT, GROUP_RUN, GROUP_LIST, GROUP_SHOW,
+    GROUP_COUNT
 };
 
 /* What a value names, for the shell completions. */
@@ -119,7 +123,7 @@ struct options {
     int choice;         /* its place in the row's choices, -1 none of them */
     char **args;        /* arguments that are no options, complete after the end */
     size_t n_args;
-    int exit_status;    /* what to return after a negative answer or a false one: 2, or 0 after help */
+    int exit_status;    /* to return after a negative or false answer: 2, or 0 after help */
     /* the parser's own */
     const struct verb_row *verb;
     const struct option_row *row; /* the option just returned */
@@ -133,20 +137,22 @@ struct options {
 /* `verb` is a name in verb_table; argv[0] is skipped. argv is reordered. */
 void options_init(struct options *o, const char *verb, int argc, char **argv);
 
-/* The next option's enum option_id; 0 when all is read (args are complete); -1 when the verb must return
- * o->exit_status: an error was printed (2) or --help, --version answered (0). */
+/* The next option's enum option_id; 0 when all is read (args are complete); -1 when the verb must
+ * return o->exit_status: an error was printed (2) or --help, --version answered (0). */
 int options_next(struct options *o);
 
 /* Prints "slimset VERB: TEXT" and the hint to stderr; sets exit_status and returns it: always 2. */
 int options_fail(struct options *o, const char *fmt, ...) OPTIONS_PRINTF(2, 3);
 
-/* As options_fail for a wrong value of the option just returned: "--limit: TEXT, not "VALUE"". Returns false. */
+/* As options_fail for a wrong value of the option just returned: "--limit: TEXT, not "VALUE"".
+ * Returns false. */
 bool options_bad_value(struct options *o, const char *fmt, ...) OPTIONS_PRINTF(2, 3);
 
 /* The value of the option just returned as a whole number min..max; false: an error was printed. */
 bool options_number(struct options *o, uint64_t min, uint64_t max, uint64_t *number);
 
-/* The same as a number of bytes: "256M" (K M G T are powers of 1000, Ki Mi Gi Ti of 1024, B may follow). */
+/* The same as a number of bytes: "256M" (K M G T are powers of 1000, Ki Mi Gi Ti of 1024, B may
+ * follow). */
 bool options_size(struct options *o, uint64_t min, uint64_t max, uint64_t *bytes);
 
 /* The verb of that name, NULL when there is none. */

@@ -114,7 +114,8 @@ static void print_totals(const struct pack_request *r, const struct slimset_repo
     }
     if (report->in_pixels > 0) {
         line("pixels");
-        printf("%.1f M -> %.1f M", (double)report->in_pixels / 1e6, (double)report->out_pixels / 1e6);
+        printf("%.1f M -> %.1f M", (double)report->in_pixels / 1e6,
+               (double)report->out_pixels / 1e6);
         print_ratio(report->in_pixels, report->out_pixels);
         putchar('\n');
     }
@@ -210,13 +211,15 @@ static void find_names(const char *out, struct loader_names *names)
     slimset_reader_close(reader);
 }
 
-/* Whether the folder can stand in a Python string and in glob as it is; `quoted` is what a shell takes for it. */
+/* Whether the folder can stand in a Python string and in glob as it is; `quoted` is what a shell
+ * takes for it. */
 static bool plain_path(const char *s, const char *quoted)
 {
     return strncmp(quoted, "$'", 2) != 0 && s[strcspn(s, "\"\\*?[]")] == '\0';
 }
 
-static void print_next(const struct pack_request *r, const struct slimset_report *report, const char *out)
+static void print_next(const struct pack_request *r, const struct slimset_report *report,
+                       const char *out)
 {
     char a[TEXT_NUMBER_BYTES];
     if (report->would_save_bytes > 0 && r->recipe.resize == SLIMSET_RESIZE_NONE)
@@ -232,12 +235,13 @@ static void print_next(const struct pack_request *r, const struct slimset_report
     printf("  slimset ls %s    what is in it\n", out);
     struct loader_names names;
     find_names(r->run.out, &names);
-    if (r->recipe.layout == SLIMSET_LAYOUT_SHARDS && names.split[0] != '\0' && names.image[0] != '\0' &&
-        plain_path(r->run.out, out)) {
+    if (r->recipe.layout == SLIMSET_LAYOUT_SHARDS && names.split[0] != '\0' &&
+        names.image[0] != '\0' && plain_path(r->run.out, out)) {
         puts("  in Python, with webdataset and PyTorch:");
         printf("    import glob, webdataset as wds\n"
                "    urls = sorted(glob.glob(\"%s/%s-*.tar\"))\n"
-               "    data = wds.WebDataset(urls, shardshuffle=%s).decode(\"pil\").to_tuple(\"%s\"%s%s%s)\n",
+               "    data = wds.WebDataset(urls, "
+               "shardshuffle=%s).decode(\"pil\").to_tuple(\"%s\"%s%s%s)\n",
                r->run.out, names.split, report->shards > 1 ? "100" : "False", names.image,
                names.label[0] ? ", \"" : "", names.label, names.label[0] ? "\"" : ",");
     }
@@ -260,7 +264,8 @@ static void json_count(const char *name, uint64_t n)
     printf(",\"%s\":%llu", name, (unsigned long long)n);
 }
 
-void pack_report_json(const struct pack_request *r, const struct slimset_report *report, int exit_status)
+void pack_report_json(const struct pack_request *r, const struct slimset_report *report,
+                      int exit_status)
 {
     char room[16];
     printf("{\"message_type\":\"summary\",\"exit_status\":%d,\"dry_run\":%s", exit_status,

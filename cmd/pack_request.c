@@ -51,7 +51,8 @@ static bool read_alpha(struct options *o, struct slimset_recipe *recipe)
             recipe->background[i / 2] =
                 (uint8_t)(i % 2 == 0 ? (at - hex) << 4 : recipe->background[i / 2] | (at - hex));
     }
-    return good || options_bad_value(o, "white, black, a colour as #rrggbb, keep or reject is wanted");
+    return good ||
+           options_bad_value(o, "white, black, a colour as #rrggbb, keep or reject is wanted");
 }
 
 static bool read_depth(struct options *o, struct slimset_recipe *recipe)
@@ -64,8 +65,8 @@ static bool read_depth(struct options *o, struct slimset_recipe *recipe)
     const char *s = o->value;
     if (strncmp(s, "8:", 2) == 0) {
         s += 2;
-        if (read_decimal(&s, &lo) && *s++ == ',' && read_decimal(&s, &hi) && *s == '\0' && lo < hi &&
-            hi <= 65535) {
+        if (read_decimal(&s, &lo) && *s++ == ',' && read_decimal(&s, &hi) && *s == '\0' &&
+            lo < hi && hi <= 65535) {
             recipe->depth = SLIMSET_DEPTH_8_RANGE;
             recipe->depth_lo = lo;
             recipe->depth_hi = hi;

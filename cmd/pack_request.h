@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line of pack and plan as a recipe and a run (pack_request.c), and the report at the end
- * (pack_report.c).
+ * The command line of pack and plan as a recipe and a run (pack_request.c), and the report at the
+ * end (pack_report.c).
  */
 #ifndef PACK_REQUEST_H
 #define PACK_REQUEST_H
@@ -18,8 +18,8 @@ struct pack_request {
     const char *bare_resize;    /* "512" given without a mode, NULL otherwise */
 };
 
-/* Reads the command line (argv[0]: "pack" or "plan") into *r. False: return *exit_status; an error was
- * printed, or help. pack_request_fini in both cases. Strings stay argv's. */
+/* Reads the command line (argv[0]: "pack" or "plan") into *r. False: return *exit_status; an error
+ * was printed, or help. pack_request_fini in both cases. Strings stay argv's. */
 bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit_status);
 void pack_request_fini(struct pack_request *r);
 

@@ -197,7 +197,8 @@ static void compose(const struct progress *p, char *line, size_t room, size_t wi
     line[0] = '\0';
     piece(line, room, width, "%s", p->phase);
     if (m->percent >= 0)
-        piece(line, room, width, "%3.0f%%", m->percent >= 99.5 && m->percent < 100 ? 99 : m->percent);
+        piece(line, room, width, "%3.0f%%",
+              m->percent >= 99.5 && m->percent < 100 ? 99 : m->percent);
     if (e->samples_total > 0)
         piece(line, room, width, "%s/%s samples", text_count(a, e->samples_done),
               text_count(b, e->samples_total));

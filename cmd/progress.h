@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything a run says while it works: notes, warnings, rejects and progress, for people on stderr or as JSON lines on
- * stdout.
+ * Everything a run says while it works: notes, warnings, rejects and progress, for people on stderr
+ * or as JSON lines on stdout.
  *
  *   struct progress p;
  *   progress_init(&p, &options);
@@ -9,9 +9,10 @@
  *   ... slimset_pack ...
  *   progress_end(&p);        // erases the line, counts what was not shown
  *
- * On a terminal one line is redrawn at most 5 times a second and erased before anything else is printed. Elsewhere (a log, a
- * pipe, TERM=dumb) a full line comes every 30 seconds. Rejects are shown as they come, the first 20 of them. No
- * name of a file can break a line or reach the terminal as a control sequence.
+ * On a terminal one line is redrawn at most 5 times a second and erased before anything else is
+ * printed. Elsewhere (a log, a pipe, TERM=dumb) a full line comes every 30 seconds. Rejects are
+ * shown as they come, the first 20 of them. No name of a file can break a line or reach the
+ * terminal as a control sequence.
  */
 #ifndef PROGRESS_H
 #define PROGRESS_H
@@ -58,7 +59,8 @@ void progress_event(void *arg, const struct slimset_event *e);
 /* A note of the command itself. */
 void progress_note(struct progress *p, const char *text);
 
-/* The error that ends the run: "slimset VERB: TEXT", or exit_error in JSON. `hint` is a second line, may be NULL. */
+/* The error that ends the run: "slimset VERB: TEXT", or exit_error in JSON. `hint` is a second
+ * line, may be NULL. */
 void progress_error(struct progress *p, int exit_status, const char *text, const char *hint);
 
 /* Erases the line; says how many rejects were not shown. */

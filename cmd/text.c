@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character at s (n > 0 bytes are there), 0 when it is none; *code is its number. */
+/* Bytes of the UTF-8 character at s (n > 0 bytes are there), 0 when it is none; *code is its
+ * number. */
 static size_t utf8_read(const unsigned char *s, size_t n, uint32_t *code)
 {
     if (s[0] < 0x80) {
@@ -126,7 +127,8 @@ const char *text_clean(char *to, size_t room, const char *message)
 
 const char *text_shell(char *to, size_t room, const char *name)
 {
-    static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=,:@%";
+    static const char bare[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=,:@%";
     if (name[0] != '\0' && name[strspn(name, bare)] == '\0')
         return write_line(to, room, name, false);
     if (needs_escape(name) || strchr(name, '\'') != NULL)

@@ -4,11 +4,11 @@
  * would hand BMP to ImageMagick and blocks PNM as untrusted. Pure functions on the caller's bytes.
  *
  * BMP: OS/2 and Windows headers, 1/2/4/8-bit palette, RLE4/RLE8, 16/24/32-bit, BITFIELDS, top-down;
- * 32-bit alpha only where a mask declares it (V3 and later headers, ALPHABITFIELDS). A palette comes
- * out as RGB, or as GRAY when it is the identity (entry i is i; two entries: 0 and 255). Masks wider
- * than 8 bits give 16-bit planes. Missing pixel data, run-length data without its end: reject
- * truncated. A colour outside the palette or a run outside the image: reject corrupt.
- * PNM: P1..P6, maxval 1..65535 (scaled to the full 8- or 16-bit range, rounded, as netpbm defines);
+ * 32-bit alpha only where a mask declares it (V3 and later headers, ALPHABITFIELDS). A palette
+ * comes out as RGB, or as GRAY when it is the identity (entry i is i; two entries: 0 and 255).
+ * Masks wider than 8 bits give 16-bit planes. Missing pixel data, run-length data that stops early:
+ * reject truncated. A colour outside the palette or a run outside the image: reject corrupt. PNM:
+ * P1..P6, maxval 1..65535 (scaled to the full 8- or 16-bit range, rounded, as netpbm defines);
  * comments. A sample above maxval: reject corrupt.
  */
 #ifndef BMP_READ_H

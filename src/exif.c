@@ -15,17 +15,12 @@ enum {
     TYPE_LONG = 4
 };
 
-static uint32_t get16(const uint8_t *p, bool big)
-{
-    return big ? get_be16(p) : get_le16(p);
-}
+static uint32_t get16(const uint8_t *p, bool big) { return big ? get_be16(p) : get_le16(p); }
 
-static uint32_t get32(const uint8_t *p, bool big)
-{
-    return big ? get_be32(p) : get_le32(p);
-}
+static uint32_t get32(const uint8_t *p, bool big) { return big ? get_be32(p) : get_le32(p); }
 
-/* The value of an entry of one element, which sits left-aligned in the entry itself; 0 for any other. */
+/* The value of an entry of one element, which sits left-aligned in the entry itself; 0 for any
+ * other. */
 static uint32_t inline_value(const uint8_t *entry, bool big)
 {
     if (get32(entry + 4, big) != 1)
@@ -56,7 +51,8 @@ int exif_orientation(const uint8_t *tiff, size_t n)
         return 1;
     size_t entries = get16(tiff + at, big);
     const uint8_t *entry = tiff + at + 2;
-    size_t fit = (n - at - 2) / IFD_ENTRY_BYTES; /* a directory cut short: what is there still counts */
+    size_t fit =
+        (n - at - 2) / IFD_ENTRY_BYTES; /* a directory cut short: what is there still counts */
     if (entries > fit)
         entries = fit;
     for (; entries > 0; entries--, entry += IFD_ENTRY_BYTES) {

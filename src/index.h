@@ -6,7 +6,11 @@
  * between sections but in order within one, strings first (index_string), then index_commit. Memory
  * is bounded: sections are written through small buffers at offsets known from the counts; STRS is
  * last. KEYS are collected (16 bytes a sample) and sorted at commit. Until commit succeeds the file
- * is not valid. Reading: index_open maps the file; index_check_* verify blocks on first touch.
+ * is not valid.
+ *
+ * Reading: index_open maps the file; index_touch verifies blocks when they are first used, and the
+ * accessors call it. Records that are reached through the pointers of struct index directly must be
+ * touched first.
  */
 #ifndef INDEX_H
 #define INDEX_H

@@ -225,19 +225,41 @@ void jpeg_reader_free(struct jpeg_reader *r)
 
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-/* Bytes of coefficients that libjpeg will hold for a file of several scans: blocks padded to MCUs.
- */
+/* The largest sampling factors of a frame. */
+struct sampling {
+    unsigned h, v;
+};
+
+static struct sampling max_sampling(const struct jpeg_facts *f)
+{
+    struct sampling max = {1, 1};
+    for (unsigned i = 0; i < f->n_components; i++) {
+        max.h = f->h_samp[i] > max.h ? f->h_samp[i] : max.h;
+        max.v = f->v_samp[i] > max.v ? f->v_samp[i] : max.v;
+    }
+    return max;
+}
+
+/* Components that are 2/3 or 3/4 of another's size: legal, but libjpeg cannot upsample them, so no
+ * reader of a dataset could have used the file either. */
+static enum slimset_status check_sampling(const struct jpeg_facts *f, struct slimset_error *err)
+{
+    struct sampling max = max_sampling(f);
+    for (unsigned i = 0; i < f->n_components; i++)
+        if (max.h % f->h_samp[i] != 0 || max.v % f->v_samp[i] != 0)
+            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                           "sampling factors %u x %u beside %u x %u are not supported",
+                           f->h_samp[i], f->v_samp[i], max.h, max.v);
+    return SLIMSET_OK;
+}
+
+/* Bytes of coefficients libjpeg will hold for a file of several scans: blocks padded to MCUs. */
 static uint64_t coefficient_bytes(const struct jpeg_facts *f)
 {
-    unsigned h_max = 1, v_max = 1;
-    uint64_t blocks = 0;
-    for (unsigned i = 0; i < f->n_components; i++) {
-        h_max = f->h_samp[i] > h_max ? f->h_samp[i] : h_max;
-        v_max = f->v_samp[i] > v_max ? f->v_samp[i] : v_max;
-    }
+    struct sampling max = max_sampling(f);
+    uint64_t mcus = ceil_div(f->w, max.h * 8u) * ceil_div(f->h, max.v * 8u), blocks = 0;
     for (unsigned i = 0; i < f->n_components; i++)
-        blocks +=
-            ceil_div(f->w, h_max * 8u) * f->h_samp[i] * ceil_div(f->h, v_max * 8u) * f->v_samp[i];
+        blocks += mcus * f->h_samp[i] * f->v_samp[i];
     return blocks * sizeof(JBLOCK);
 }
 
@@ -272,6 +294,8 @@ enum slimset_status jpeg_reader_header(struct jpeg_reader *r, const uint8_t *dat
     enum slimset_status st = jpeg_facts_read(data, n, &f, err);
     if (st == SLIMSET_OK)
         st = image_limits_check(&r->limits, f.w, f.h, err);
+    if (st == SLIMSET_OK)
+        st = check_sampling(&f, err);
     if (st == SLIMSET_OK)
         st = check_scans(&r->limits, &f, err);
     if (st != SLIMSET_OK)

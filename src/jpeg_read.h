@@ -37,7 +37,8 @@ void jpeg_reader_free(struct jpeg_reader *r);
  * SHORT, LONG and BYTE, both byte orders; XMP is not looked at), ICC (all APP2 chunks; info->icc
  * only when in one piece, else jpeg_icc joins them), metadata, tail bytes, frames = 1 + further
  * images of an MPO that are really there. SOF3 (lossless), 12-bit, SOF5-7, 11, 13-15, 2 or more
- * than 4 components: unsupported. SLIMSET_BAD_INPUT else with class and text. */
+ * than 4 components, sampling factors that do not divide the largest: unsupported.
+ * SLIMSET_BAD_INPUT else with class and text. */
 enum slimset_status jpeg_reader_header(struct jpeg_reader *r, const uint8_t *data, size_t n,
                                        struct image_info *info, struct slimset_error *err);
 

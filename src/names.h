@@ -14,6 +14,6 @@ const char *name_codec(unsigned codec);      /* enum slimset_codec: "jpeg" */
 const char *name_note(unsigned bit);         /* of enum image_note: "resized"; NULL: no such bit */
 const char *name_reject_kind(unsigned kind); /* of REJS: "reject", "left-out", "junk" */
 const char *name_order(unsigned order);      /* of SPLT: "shuffled", "source" */
-const char *name_hint(unsigned hint);        /* of FLDS: "none", "mask-folder", "depth-folder", "user" */
+const char *name_hint(unsigned hint);        /* of FLDS: "none", "mask-folder", "user" */
 
 #endif

@@ -24,8 +24,11 @@ struct walk {
 static struct walk walk_start(uint32_t n_src, uint32_t n_dst)
 {
     uint64_t of = 2 * (uint64_t)n_dst;
-    return (struct walk){.at = n_src / of, .rest = n_src % of, .step = n_src / n_dst,
-                         .step_rest = 2 * (uint64_t)(n_src % n_dst), .of = of};
+    return (struct walk){.at = n_src / of,
+                         .rest = n_src % of,
+                         .step = n_src / n_dst,
+                         .step_rest = 2 * (uint64_t)(n_src % n_dst),
+                         .of = of};
 }
 
 static inline void walk_next(struct walk *w)
@@ -110,8 +113,8 @@ static void transpose_tile(const uint8_t *from, ptrdiff_t from_step, uint8_t *to
 #endif
 
 /* w x h samples (of src) to h x w; steps are bytes from row to row and may be negative. */
-static void transpose_8(const uint8_t *from, ptrdiff_t from_step, uint32_t w, uint32_t h, uint8_t *to,
-                        ptrdiff_t to_step)
+static void transpose_8(const uint8_t *from, ptrdiff_t from_step, uint32_t w, uint32_t h,
+                        uint8_t *to, ptrdiff_t to_step)
 {
     for (uint32_t y = 0; y < h; y += TILE)
         for (uint32_t x = 0; x < w; x += TILE) {
@@ -128,8 +131,8 @@ static void transpose_8(const uint8_t *from, ptrdiff_t from_step, uint32_t w, ui
         }
 }
 
-static void transpose_16(const uint8_t *from, ptrdiff_t from_step, uint32_t w, uint32_t h, uint8_t *to,
-                         ptrdiff_t to_step)
+static void transpose_16(const uint8_t *from, ptrdiff_t from_step, uint32_t w, uint32_t h,
+                         uint8_t *to, ptrdiff_t to_step)
 {
     for (uint32_t y = 0; y < h; y += TILE)
         for (uint32_t x = 0; x < w; x += TILE) {

@@ -56,10 +56,7 @@ static bool is_letters(const uint8_t *type)
     return true;
 }
 
-static bool is_critical(uint32_t type)
-{
-    return (type & 0x20000000u) == 0;
-}
+static bool is_critical(uint32_t type) { return (type & 0x20000000u) == 0; }
 
 static bool depth_allowed(unsigned colour, unsigned depth)
 {
@@ -77,11 +74,12 @@ static bool depth_allowed(unsigned colour, unsigned depth)
     }
 }
 
-static enum slimset_status take_ihdr(struct png_chunks *c, const struct chunk *k, const struct image_limits *limits,
-                                     struct slimset_error *err)
+static enum slimset_status take_ihdr(struct png_chunks *c, const struct chunk *k,
+                                     const struct image_limits *limits, struct slimset_error *err)
 {
     if (k->type != PNG_IHDR || k->len != IHDR_BYTES)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG does not begin with an IHDR chunk of 13 bytes");
+        return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                       "PNG does not begin with an IHDR chunk of 13 bytes");
     if (!k->crc_ok)
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG chunk IHDR: CRC does not match");
     const uint8_t *b = k->body;
@@ -91,9 +89,10 @@ static enum slimset_status take_ihdr(struct png_chunks *c, const struct chunk *k
     c->colour = b[9];
     c->interlaced = b[12] == 1;
     if (!depth_allowed(c->colour, c->depth) || b[10] != 0 || b[11] != 0 || b[12] > 1)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT,
-                       "PNG header says colour type %u, %u bits, compression %u, filter %u, interlace %u", b[9],
-                       b[8], b[10], b[11], b[12]);
+        return err_bad(
+            err, SLIMSET_REJECT_CORRUPT,
+            "PNG header says colour type %u, %u bits, compression %u, filter %u, interlace %u",
+            b[9], b[8], b[10], b[11], b[12]);
     if (c->w > INT32_MAX || c->h > INT32_MAX)
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG header says %u x %u pixels", c->w, c->h);
     return image_limits_check(limits, c->w, c->h, err);
@@ -126,7 +125,8 @@ static enum slimset_status take_plte(struct png_chunks *c, const struct chunk *k
 }
 
 /* Only notes where it is: for palette images its length is judged once the palette is known. */
-static enum slimset_status take_trns(struct png_chunks *c, const struct chunk *k, struct slimset_error *err)
+static enum slimset_status take_trns(struct png_chunks *c, const struct chunk *k,
+                                     struct slimset_error *err)
 {
     if (c->idat_at != 0 || c->colour == PNG_GRAY_ALPHA || c->colour == PNG_RGB_ALPHA) {
         c->notes |= NOTE_WARNING; /* not allowed there, so without meaning */
@@ -152,7 +152,8 @@ static bool resembles_trns(uint32_t type)
     return differ <= 1;
 }
 
-static enum slimset_status take_ancillary(struct png_chunks *c, const struct chunk *k, struct slimset_error *err)
+static enum slimset_status take_ancillary(struct png_chunks *c, const struct chunk *k,
+                                          struct slimset_error *err)
 {
     if (!k->crc_ok) {
         if (resembles_trns(k->type))
@@ -205,7 +206,8 @@ static enum slimset_status take_idat(struct png_chunks *c, const struct chunk *k
     if (c->idat_at == 0)
         c->idat_at = c->idat_end = at;
     if (c->idat_end != at)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG has IDAT chunks that do not follow each other");
+        return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                       "PNG has IDAT chunks that do not follow each other");
     c->idat_end = at + k->len + PNG_CHUNK_EXTRA;
     c->idat_bytes += k->len;
     return SLIMSET_OK;
@@ -254,8 +256,8 @@ static enum slimset_status check_signature(const uint8_t *data, size_t n, struct
 enum walk_step { STEP_CHUNK, STEP_STOP, STEP_ERROR };
 
 /* The chunk at an offset. Behind the image data a file may end in any way: STEP_STOP. */
-static enum walk_step next_chunk(const uint8_t *data, size_t n, size_t at, struct png_chunks *c, struct chunk *k,
-                                 struct slimset_error *err)
+static enum walk_step next_chunk(const uint8_t *data, size_t n, size_t at, struct png_chunks *c,
+                                 struct chunk *k, struct slimset_error *err)
 {
     size_t left = n - at;
     bool image_seen = c->idat_at != 0;
@@ -273,7 +275,8 @@ static enum walk_step next_chunk(const uint8_t *data, size_t n, size_t at, struc
         c->other = true;
         if (image_seen)
             return STEP_STOP;
-        err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG has no chunk at byte %zu where one should be", at);
+        err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG has no chunk at byte %zu where one should be",
+                at);
         return STEP_ERROR;
     }
     if (k->len > left - PNG_CHUNK_EXTRA) {
@@ -282,16 +285,16 @@ static enum walk_step next_chunk(const uint8_t *data, size_t n, size_t at, struc
         if (image_seen && k->type != PNG_IDAT)
             return STEP_STOP;
         err_bad(err, k->len > INT32_MAX ? SLIMSET_REJECT_CORRUPT : SLIMSET_REJECT_TRUNCATED,
-                "PNG chunk %.4s at byte %zu has %u bytes, the file has %zu more", (const char *)p + 4, at, k->len,
-                left - PNG_CHUNK_EXTRA);
+                "PNG chunk %.4s at byte %zu has %u bytes, the file has %zu more",
+                (const char *)p + 4, at, k->len, left - PNG_CHUNK_EXTRA);
         return STEP_ERROR;
     }
     k->crc_ok = k->type == PNG_IDAT || png_chunk_crc_ok(p, k->len);
     return STEP_CHUNK;
 }
 
-static enum slimset_status take_chunk(struct png_chunks *c, const struct chunk *k, size_t at, bool *plte_seen,
-                                      struct slimset_error *err)
+static enum slimset_status take_chunk(struct png_chunks *c, const struct chunk *k, size_t at,
+                                      bool *plte_seen, struct slimset_error *err)
 {
     if (k->type == PNG_IDAT)
         return take_idat(c, k, at, err);
@@ -300,14 +303,17 @@ static enum slimset_status take_chunk(struct png_chunks *c, const struct chunk *
     if (!is_critical(k->type))
         return take_ancillary(c, k, err);
     if (k->type == PNG_IHDR || !k->crc_ok)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG chunk %.4s at byte %zu is damaged or out of place",
+        return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                       "PNG chunk %.4s at byte %zu is damaged or out of place",
                        (const char *)k->body - 4, at);
-    return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "PNG has a critical chunk %.4s that no PNG reader knows",
+    return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                   "PNG has a critical chunk %.4s that no PNG reader knows",
                    (const char *)k->body - 4);
 }
 
-enum slimset_status png_chunks_walk(const uint8_t *data, size_t n, const struct image_limits *limits,
-                                    struct png_chunks *c, struct slimset_error *err)
+enum slimset_status png_chunks_walk(const uint8_t *data, size_t n,
+                                    const struct image_limits *limits, struct png_chunks *c,
+                                    struct slimset_error *err)
 {
     memset(c, 0, sizeof *c);
     c->frames = 1;
@@ -360,10 +366,12 @@ static bool keeps(const struct png_chunks *c, const struct chunk *k)
     }
 }
 
-enum slimset_status png_strip(const uint8_t *data, size_t n, struct buf *out, struct slimset_error *err)
+enum slimset_status png_strip(const uint8_t *data, size_t n, struct buf *out,
+                              struct slimset_error *err)
 {
     static const struct image_limits any = {.max_pixels = UINT64_MAX, .max_side = UINT32_MAX};
-    static const uint8_t iend[PNG_CHUNK_EXTRA] = {0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82};
+    static const uint8_t iend[PNG_CHUNK_EXTRA] = {0,   0,   0,    0,    'I',  'E',
+                                                  'N', 'D', 0xae, 0x42, 0x60, 0x82};
     struct png_chunks c;
     enum slimset_status st = png_chunks_walk(data, n, &any, &c, err);
     if (st != SLIMSET_OK)
@@ -372,7 +380,8 @@ enum slimset_status png_strip(const uint8_t *data, size_t n, struct buf *out, st
     st = buf_append(out, data, PNG_SIGNATURE_BYTES, err);
     size_t at = PNG_SIGNATURE_BYTES;
     struct chunk k;
-    while (st == SLIMSET_OK && next_chunk(data, n, at, &c, &k, err) == STEP_CHUNK && k.type != PNG_IEND) {
+    while (st == SLIMSET_OK && next_chunk(data, n, at, &c, &k, err) == STEP_CHUNK &&
+           k.type != PNG_IEND) {
         size_t whole = (size_t)k.len + PNG_CHUNK_EXTRA;
         if (keeps(&c, &k))
             st = buf_append(out, data + at, whole, err);

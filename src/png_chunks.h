@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The chunk level of PNG: one walk that checks bounds, order, CRC and limits and says where everything is.
- * Nothing is inflated or copied; all pointers point into the caller's file bytes. No state.
+ * The chunk level of PNG: one walk that checks bounds, order, CRC and limits and says where
+ * everything is. Nothing is inflated or copied; all pointers point into the caller's file bytes. No
+ * state.
  *
- * Where damage is told apart: a chunk that holds pixels (IHDR, PLTE, tRNS, IDAT) must be right. Any other
- * ancillary chunk with a bad CRC is skipped with NOTE_WARNING. A bad CRC covers the type too, so a damaged
- * chunk whose type differs from tRNS in one byte counts as a damaged tRNS.
+ * Where damage is told apart: a chunk that holds pixels (IHDR, PLTE, tRNS, IDAT) must be right. Any
+ * other ancillary chunk with a bad CRC is skipped with NOTE_WARNING. A bad CRC covers the type too,
+ * so a damaged chunk whose type differs from tRNS in one byte counts as a damaged tRNS.
  */
 #ifndef PNG_CHUNKS_H
 #define PNG_CHUNKS_H
 
 #include "image.h"
 
-enum png_colour { PNG_GRAY = 0, PNG_RGB = 2, PNG_PALETTE = 3, PNG_GRAY_ALPHA = 4, PNG_RGB_ALPHA = 6 };
+enum png_colour {
+    PNG_GRAY = 0,
+    PNG_RGB = 2,
+    PNG_PALETTE = 3,
+    PNG_GRAY_ALPHA = 4,
+    PNG_RGB_ALPHA = 6
+};
 
 enum {
     PNG_SIGNATURE_BYTES = 8,
     PNG_CHUNK_EXTRA = 12 /* bytes of a chunk besides its body: length 4, type 4, CRC 4 */
 };
 
-#define PNG_TYPE(a, b, c, d) ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
+#define PNG_TYPE(a, b, c, d)                                                                       \
+    ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
 #define PNG_IHDR PNG_TYPE('I', 'H', 'D', 'R')
 #define PNG_PLTE PNG_TYPE('P', 'L', 'T', 'E')
 #define PNG_IDAT PNG_TYPE('I', 'D', 'A', 'T')
@@ -53,12 +61,14 @@ uint64_t png_row_bytes(const struct png_chunks *c, uint32_t w);
 /* 1..4 */
 unsigned png_channels(enum png_colour colour);
 
-/* CRC of a whole chunk at p (its length field), whose body has len bytes, against the stored one. */
+/* CRC of a whole chunk at p (its length field), whose body has len bytes, against the stored one.
+ * */
 bool png_chunk_crc_ok(const uint8_t *p, uint32_t len);
 
-/* Fills *c. The CRC of IDAT chunks is left to who inflates them. SLIMSET_BAD_INPUT: truncated, corrupt,
- * unsupported (an unknown critical chunk), too-many-pixels. */
-enum slimset_status png_chunks_walk(const uint8_t *data, size_t n, const struct image_limits *limits,
-                                    struct png_chunks *c, struct slimset_error *err);
+/* Fills *c. The CRC of IDAT chunks is left to who inflates them. SLIMSET_BAD_INPUT: truncated,
+ * corrupt, unsupported (an unknown critical chunk), too-many-pixels. */
+enum slimset_status png_chunks_walk(const uint8_t *data, size_t n,
+                                    const struct image_limits *limits, struct png_chunks *c,
+                                    struct slimset_error *err);
 
 #endif

@@ -20,7 +20,8 @@ void png_expand_init(struct png_expand *e, const struct png_chunks *c, bool keep
     e->alpha = opacity || c->colour == PNG_GRAY_ALPHA || c->colour == PNG_RGB_ALPHA;
     e->key = opacity && c->colour != PNG_PALETTE;
     if (e->key) {
-        uint32_t mask = (1u << c->depth) - 1; /* higher bits of the 16 stored ones have no meaning */
+        uint32_t mask =
+            (1u << c->depth) - 1; /* higher bits of the 16 stored ones have no meaning */
         for (uint32_t i = 0; i < c->trns_n / 2; i++)
             e->key_value[i] = (uint16_t)(get_be16(c->trns + 2 * i) & mask);
     }
@@ -38,10 +39,7 @@ enum image_colour png_expand_colour(const struct png_expand *e)
     return e->colour == PNG_GRAY || e->colour == PNG_GRAY_ALPHA ? IMAGE_GRAY : IMAGE_RGB;
 }
 
-uint8_t png_expand_bits(const struct png_expand *e)
-{
-    return e->depth == 16 ? 16 : 8;
-}
+uint8_t png_expand_bits(const struct png_expand *e) { return e->depth == 16 ? 16 : 8; }
 
 /* Packed samples, leftmost in the high bits, to one byte each. */
 static void unpack(const uint8_t *row, uint32_t w, unsigned depth, uint8_t *to)
@@ -55,7 +53,8 @@ static void unpack(const uint8_t *row, uint32_t w, unsigned depth, uint8_t *to)
         to[x] = (uint8_t)(*row >> (8 - depth * (k + 1)) & mask);
 }
 
-static void gray_row(const struct png_expand *e, const uint8_t *row, uint32_t w, uint8_t *const *plane)
+static void gray_row(const struct png_expand *e, const uint8_t *row, uint32_t w,
+                     uint8_t *const *plane)
 {
     uint8_t *gray = plane[0];
     if (e->depth == 8)
@@ -72,7 +71,8 @@ static void gray_row(const struct png_expand *e, const uint8_t *row, uint32_t w,
     }
 }
 
-static bool palette_row(const struct png_expand *e, const uint8_t *row, uint32_t w, uint8_t *const *plane)
+static bool palette_row(const struct png_expand *e, const uint8_t *row, uint32_t w,
+                        uint8_t *const *plane)
 {
     if (e->depth < 8) {
         unpack(row, w, e->depth, plane[0]);
@@ -94,7 +94,8 @@ static bool palette_row(const struct png_expand *e, const uint8_t *row, uint32_t
         for (uint32_t x = 0; x < w; x++)
             plane[3][x] = e->palette[row[x]][3];
     for (uint32_t x = 0; x < w; x++) {
-        const uint8_t *entry = e->palette[row[x]]; /* row may be plane[0]: read before it is written */
+        const uint8_t *entry =
+            e->palette[row[x]]; /* row may be plane[0]: read before it is written */
         r[x] = entry[0];
         g[x] = entry[1];
         b[x] = entry[2];
@@ -105,9 +106,11 @@ static bool palette_row(const struct png_expand *e, const uint8_t *row, uint32_t
 #if defined(__x86_64__)
 
 /* 16 pixels a step; the last step reads and writes into the slack. */
-__attribute__((target("ssse3"))) static void split3_simd(const uint8_t *row, uint32_t w, uint8_t *const *plane)
+__attribute__((target("ssse3"))) static void split3_simd(const uint8_t *row, uint32_t w,
+                                                         uint8_t *const *plane)
 {
-    uint8_t pick[3][3][16]; /* [plane][16 input bytes of 48]: which of them, where; 0x80 gives zero */
+    uint8_t pick[3][3]
+                [16]; /* [plane][16 input bytes of 48]: which of them, where; 0x80 gives zero */
     memset(pick, 0x80, sizeof pick);
     for (unsigned p = 0; p < 3; p++)
         for (unsigned x = 0; x < 16; x++)
@@ -120,7 +123,8 @@ __attribute__((target("ssse3"))) static void split3_simd(const uint8_t *row, uin
             m[p][k] = _mm_loadu_si128((const __m128i *)pick[p][k]);
     for (size_t x = 0; x < w; x += 16) {
         const __m128i *from = (const __m128i *)(row + 3 * x);
-        __m128i v0 = _mm_loadu_si128(from), v1 = _mm_loadu_si128(from + 1), v2 = _mm_loadu_si128(from + 2);
+        __m128i v0 = _mm_loadu_si128(from), v1 = _mm_loadu_si128(from + 1),
+                v2 = _mm_loadu_si128(from + 2);
 #pragma GCC unroll 3 /* keeps m[][] in registers at -O2, too */
         for (unsigned p = 0; p < 3; p++) {
             __m128i v = _mm_or_si128(_mm_shuffle_epi8(v0, m[p][0]), _mm_shuffle_epi8(v1, m[p][1]));
@@ -130,8 +134,10 @@ __attribute__((target("ssse3"))) static void split3_simd(const uint8_t *row, uin
     }
 }
 
-/* As split3_simd: bytes of a kind together in each register, then a 4x4 transpose of 32-bit groups. */
-__attribute__((target("ssse3"))) static void split4_simd(const uint8_t *row, uint32_t w, uint8_t *const *plane)
+/* As split3_simd: bytes of a kind together in each register, then a 4x4 transpose of 32-bit groups.
+ * */
+__attribute__((target("ssse3"))) static void split4_simd(const uint8_t *row, uint32_t w,
+                                                         uint8_t *const *plane)
 {
     const __m128i group = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     for (size_t x = 0; x < w; x += 16) {
@@ -151,7 +157,8 @@ __attribute__((target("ssse3"))) static void split4_simd(const uint8_t *row, uin
 
 #endif
 
-static void split8(const struct png_expand *e, const uint8_t *row, uint32_t w, unsigned n, uint8_t *const *plane)
+static void split8(const struct png_expand *e, const uint8_t *row, uint32_t w, unsigned n,
+                   uint8_t *const *plane)
 {
 #if defined(__x86_64__)
     if (e->simd && n == 3) {
@@ -200,7 +207,8 @@ static void key_alpha(const struct png_expand *e, uint32_t w, unsigned n, uint8_
             plane[n][x] |= plane[p][x] == e->key_value[p] ? 0 : 255;
 }
 
-bool png_expand_row(const struct png_expand *e, const uint8_t *row, uint32_t w, uint8_t *const *plane)
+bool png_expand_row(const struct png_expand *e, const uint8_t *row, uint32_t w,
+                    uint8_t *const *plane)
 {
     if (e->colour == PNG_PALETTE)
         return palette_row(e, row, w, plane);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Flow: png_chunks_walk finds everything; IDAT bodies go to ISA-L as they lie in the file (small ones
- * are gathered first); it inflates into a window of a few dozen rows that stays in the second-level cache;
- * each row is unfiltered there in place, with the row before it as its neighbour, and then split into planes.
- * The window keeps one finished row, so memory is the image and a little more.
+ * Flow: png_chunks_walk finds everything; IDAT bodies go to ISA-L as they lie in the file (small
+ * ones are gathered first); it inflates into a window of a few dozen rows that stays in the
+ * second-level cache; each row is unfiltered there in place, with the row before it as its
+ * neighbour, and then split into planes. The window keeps one finished row, so memory is the image
+ * and a little more.
  */
 #include "png_read.h"
 
@@ -18,19 +19,21 @@
 #include "png_unfilter.h"
 
 enum {
-    WINDOW_BYTES = 128 * 1024,    /* inflated at once: in L2 with ISA-L's own 100 KiB of state */
-    STAGE_BYTES = 64 * 1024,      /* each call of isal_inflate costs as much as some KiB of data: */
-    STAGE_BELOW = 32 * 1024,      /* IDAT chunks smaller than this are gathered, others fed in place */
-    SURPLUS_BYTES = 1024 * 1024,  /* inflated beyond the image that are still drained, plus the image's size */
-    DEFLATE_RATIO = 1032,         /* no deflate stream expands more: 258 bytes from 2 bits */
+    WINDOW_BYTES = 128 * 1024, /* inflated at once: in L2 with ISA-L's own 100 KiB of state */
+    STAGE_BYTES = 64 * 1024,   /* each call of isal_inflate costs as much as some KiB of data: */
+    STAGE_BELOW = 32 * 1024,   /* IDAT chunks smaller than this are gathered, others fed in place */
+    SURPLUS_BYTES =
+        1024 * 1024, /* inflated beyond the image that are still drained, plus the image's size */
+    DEFLATE_RATIO = 1032, /* no deflate stream expands more: 258 bytes from 2 bits */
     ICC_BYTES_MAX = 4 * 1024 * 1024,
     PNG_PASSES = 7
 };
 
 struct png_reader {
     struct image_limits limits;
-    struct buf window;  /* zeros for a first row, then the bytes being unfiltered */
-    struct buf samples; /* one row of samples per plane, when the image's own rows cannot take them */
+    struct buf window; /* zeros for a first row, then the bytes being unfiltered */
+    struct buf
+        samples; /* one row of samples per plane, when the image's own rows cannot take them */
     struct inflate_state z;
     uint8_t stage[STAGE_BYTES];
 };
@@ -46,7 +49,7 @@ struct source {
 struct stream {
     struct png_reader *r;
     struct source source;
-    uint8_t *base;  /* the window */
+    uint8_t *base; /* the window */
     size_t cap;
     size_t pos, len; /* bytes consumed, bytes valid */
     uint64_t left;   /* bytes of the image not yet inflated */
@@ -56,8 +59,9 @@ struct stream {
 struct pass {
     uint8_t x0, y0, dx, dy;
 };
-static const struct pass adam7[PNG_PASSES] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
-                                              {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+static const struct pass adam7[PNG_PASSES] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8},
+                                              {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2},
+                                              {0, 1, 1, 2}};
 static const struct pass whole[1] = {{0, 0, 1, 1}};
 
 struct png_reader *png_reader_new(const struct image_limits *limits)
@@ -82,17 +86,20 @@ void png_reader_free(struct png_reader *r)
 
 static enum slimset_status truncated(const struct source *s, struct slimset_error *err)
 {
-    return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNG %s: the zlib stream ends too early", s->what);
+    return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNG %s: the zlib stream ends too early",
+                   s->what);
 }
 
 /* The body of the next IDAT chunk; its CRC is checked here, just before the bytes are used. */
-static enum slimset_status next_idat(struct source *s, const uint8_t **body, uint32_t *len, struct slimset_error *err)
+static enum slimset_status next_idat(struct source *s, const uint8_t **body, uint32_t *len,
+                                     struct slimset_error *err)
 {
     const uint8_t *p = s->data + s->at;
     *len = get_be32(p);
     *body = p + 8;
     if (!png_chunk_crc_ok(p, *len))
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG chunk IDAT at byte %zu: CRC does not match", s->at);
+        return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                       "PNG chunk IDAT at byte %zu: CRC does not match", s->at);
     s->at += (size_t)*len + PNG_CHUNK_EXTRA;
     return SLIMSET_OK;
 }
@@ -125,8 +132,9 @@ static enum slimset_status feed(struct png_reader *r, struct source *s, struct s
     return SLIMSET_OK;
 }
 
-/* Takes the two bytes of the zlib header and readies z for what follows. The window size that the header
- * declares is not enforced on distances: old encoders wrote too small ones, and the Adler-32 decides. */
+/* Takes the two bytes of the zlib header and readies z for what follows. The window size that the
+ * header declares is not enforced on distances: old encoders wrote too small ones, and the Adler-32
+ * decides. */
 static enum slimset_status start(struct png_reader *r, struct source *s, struct slimset_error *err)
 {
     uint8_t head[2];
@@ -139,8 +147,10 @@ static enum slimset_status start(struct png_reader *r, struct source *s, struct 
         head[i] = *r->z.next_in++;
         r->z.avail_in--;
     }
-    if ((head[0] & 15) != 8 || head[0] >> 4 > 7 || get_be16(head) % 31 != 0 || (head[1] & 0x20) != 0)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: zlib header %02x %02x is not valid", s->what, head[0], head[1]);
+    if ((head[0] & 15) != 8 || head[0] >> 4 > 7 || get_be16(head) % 31 != 0 ||
+        (head[1] & 0x20) != 0)
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: zlib header %02x %02x is not valid",
+                       s->what, head[0], head[1]);
     r->z.crc_flag = ISAL_ZLIB_NO_HDR_VER;
     return SLIMSET_OK;
 }
@@ -153,8 +163,8 @@ static void input_none(struct png_reader *r)
 }
 
 /* Inflates until want bytes are there or the stream has ended, Adler-32 and all. */
-static enum slimset_status inflate_some(struct png_reader *r, struct source *s, uint8_t *out, size_t want,
-                                        size_t *got, struct slimset_error *err)
+static enum slimset_status inflate_some(struct png_reader *r, struct source *s, uint8_t *out,
+                                        size_t want, size_t *got, struct slimset_error *err)
 {
     struct inflate_state *z = &r->z;
     *got = 0;
@@ -170,7 +180,8 @@ static enum slimset_status inflate_some(struct png_reader *r, struct source *s, 
         if (rc == ISAL_INCORRECT_CHECKSUM)
             return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: Adler-32 does not match", s->what);
         if (rc != ISAL_DECOMP_OK)
-            return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: damaged deflate stream (%d)", s->what, rc);
+            return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: damaged deflate stream (%d)",
+                           s->what, rc);
         *got += room - z->avail_out;
         if (in_before == 0 && room == z->avail_out && z->block_state != ISAL_BLOCK_FINISH)
             return truncated(s, err); /* no input left and nothing comes any more */
@@ -196,16 +207,18 @@ static enum slimset_status next_bytes(struct stream *s, size_t bytes, size_t kep
         s->len += got;
         s->left -= got;
         if (s->len - s->pos < bytes)
-            return err_bad(err, SLIMSET_REJECT_TRUNCATED, "PNG image data holds fewer rows than the header says");
+            return err_bad(err, SLIMSET_REJECT_TRUNCATED,
+                           "PNG image data holds fewer rows than the header says");
     }
     *row = s->base + s->pos;
     s->pos += bytes;
     return SLIMSET_OK;
 }
 
-/* Behind the last row: the stream must end with a right Adler-32, all IDAT CRCs must match. Surplus rows or
- * bytes are only a warning, up to as much again as the image. */
-static enum slimset_status drain(struct stream *s, uint64_t image_bytes, uint32_t *notes, struct slimset_error *err)
+/* Behind the last row: the stream must end with a right Adler-32, all IDAT CRCs must match. Surplus
+ * rows or bytes are only a warning, up to as much again as the image. */
+static enum slimset_status drain(struct stream *s, uint64_t image_bytes, uint32_t *notes,
+                                 struct slimset_error *err)
 {
     uint64_t surplus = 0;
     while (s->r->z.block_state != ISAL_BLOCK_FINISH) {
@@ -215,7 +228,8 @@ static enum slimset_status drain(struct stream *s, uint64_t image_bytes, uint32_
             return st;
         surplus += got;
         if (surplus > image_bytes + SURPLUS_BYTES)
-            return err_bad(err, SLIMSET_REJECT_RATIO, "PNG image data goes on for more than twice the image's size");
+            return err_bad(err, SLIMSET_REJECT_RATIO,
+                           "PNG image data goes on for more than twice the image's size");
     }
     bool more = surplus != 0 || s->r->z.avail_in != 0 || s->r->z.read_in_length >= 8;
     while (s->source.at < s->source.end) {
@@ -261,13 +275,15 @@ static bool image_bytes_of(const struct png_chunks *c, uint64_t *bytes)
     return true;
 }
 
-static enum slimset_status open_stream(struct png_reader *r, const uint8_t *data, const struct png_chunks *c,
-                                       uint64_t image_bytes, struct stream *s, const uint8_t **zeros,
+static enum slimset_status open_stream(struct png_reader *r, const uint8_t *data,
+                                       const struct png_chunks *c, uint64_t image_bytes,
+                                       struct stream *s, const uint8_t **zeros,
                                        struct slimset_error *err)
 {
     size_t row = (size_t)png_row_bytes(c, c->w) + 1;
     size_t zero_bytes = row + PNG_UNFILTER_SLACK, cap, total;
-    if (!mul_size(row, 2, &cap) || !add_size(cap, WINDOW_BYTES, &cap) || !add_size(cap, zero_bytes, &total) ||
+    if (!mul_size(row, 2, &cap) || !add_size(cap, WINDOW_BYTES, &cap) ||
+        !add_size(cap, zero_bytes, &total) ||
         !add_size(total, PNG_EXPAND_SLACK + PNG_UNFILTER_SLACK, &total))
         return err_nomem(err, SIZE_MAX);
     r->window.len = 0;
@@ -276,18 +292,19 @@ static enum slimset_status open_stream(struct png_reader *r, const uint8_t *data
         return st == SLIMSET_BAD_INPUT ? err_nomem(err, total) : st;
     memset(r->window.data, 0, zero_bytes);
     *zeros = r->window.data;
-    *s = (struct stream){.r = r,
-                         .source = {.what = "image data", .data = data, .at = c->idat_at, .end = c->idat_end},
-                         .base = r->window.data + zero_bytes,
-                         .cap = cap,
-                         .left = image_bytes};
+    *s = (struct stream){
+        .r = r,
+        .source = {.what = "image data", .data = data, .at = c->idat_at, .end = c->idat_end},
+        .base = r->window.data + zero_bytes,
+        .cap = cap,
+        .left = image_bytes};
     input_none(r);
     return start(r, &s->source, err);
 }
 
 /* Where rows of samples go. */
 struct target {
-    struct image *out;         /* NULL: nowhere, rows are only checked */
+    struct image *out;                  /* NULL: nowhere, rows are only checked */
     uint8_t *samples[IMAGE_PLANES_MAX]; /* a row each, for interlaced images and for checks */
 };
 
@@ -309,8 +326,8 @@ static void scatter(const struct target *t, const struct pass *p, uint32_t w, ui
     }
 }
 
-static bool put_row(const struct target *t, const struct png_expand *e, const struct pass *p, const uint8_t *row,
-                    uint32_t w, uint32_t y)
+static bool put_row(const struct target *t, const struct png_expand *e, const struct pass *p,
+                    const uint8_t *row, uint32_t w, uint32_t y)
 {
     if (t->out == NULL || p->dx > 1 || p->dy > 1) {
         if (!png_expand_row(e, row, w, t->samples))
@@ -333,10 +350,10 @@ struct pass_rows {
     const uint8_t *zeros; /* above the first row */
 };
 
-/* Undoes the filter of the row at row[0], and of the rows behind it where the window holds them whole and
- * all are paeth rows. How many are done. */
-static uint32_t unfilter(const struct stream *s, const struct png_unfilter *u, const struct pass_rows *p,
-                         uint8_t *row, bool first, uint32_t rows_left)
+/* Undoes the filter of the row at row[0], and of the rows behind it where the window holds them
+ * whole and all are paeth rows. How many are done. */
+static uint32_t unfilter(const struct stream *s, const struct png_unfilter *u,
+                         const struct pass_rows *p, uint8_t *row, bool first, uint32_t rows_left)
 {
     const uint8_t *above = first ? p->zeros : row - p->row_bytes;
     const size_t stride = p->row_bytes + 1;
@@ -354,13 +371,15 @@ static uint32_t unfilter(const struct stream *s, const struct png_unfilter *u, c
 }
 
 /* All rows of a pass. e NULL: only the filter bytes are looked at. */
-static enum slimset_status read_pass(struct stream *s, const struct png_chunks *c, const struct pass *p,
-                                     const struct png_unfilter *u, const struct png_expand *e, const struct target *t,
+static enum slimset_status read_pass(struct stream *s, const struct png_chunks *c,
+                                     const struct pass *p, const struct png_unfilter *u,
+                                     const struct png_expand *e, const struct target *t,
                                      const uint8_t *zeros, struct slimset_error *err)
 {
     const uint32_t h = pass_size(c->h, p->y0, p->dy);
     const unsigned pixel_bits = png_channels(c->colour) * c->depth;
-    struct pass_rows rows = {.w = pass_size(c->w, p->x0, p->dx), .bpp = pixel_bits < 8 ? 1 : pixel_bits / 8,
+    struct pass_rows rows = {.w = pass_size(c->w, p->x0, p->dx),
+                             .bpp = pixel_bits < 8 ? 1 : pixel_bits / 8,
                              .zeros = zeros};
     if (rows.w == 0)
         return SLIMSET_OK;
@@ -368,7 +387,8 @@ static enum slimset_status read_pass(struct stream *s, const struct png_chunks *
     uint32_t done = 0; /* rows whose filter is undone */
     for (uint32_t i = 0; i < h; i++) {
         uint8_t *row = NULL;
-        enum slimset_status st = next_bytes(s, rows.row_bytes + 1, i == 0 ? 0 : rows.row_bytes, &row, err);
+        enum slimset_status st =
+            next_bytes(s, rows.row_bytes + 1, i == 0 ? 0 : rows.row_bytes, &row, err);
         if (st != SLIMSET_OK)
             return st;
         uint32_t y = p->y0 + i * p->dy;
@@ -379,15 +399,16 @@ static enum slimset_status read_pass(struct stream *s, const struct png_chunks *
         if (i == done)
             done += unfilter(s, u, &rows, row, i == 0, h - i);
         if (!put_row(t, e, p, row + 1, rows.w, y))
-            return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG row %u has a palette index beyond the palette of %u", y,
+            return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                           "PNG row %u has a palette index beyond the palette of %u", y,
                            e->palette_n);
     }
     return SLIMSET_OK;
 }
 
 /* One aligned row of samples for each plane. */
-static enum slimset_status setup_samples(struct png_reader *r, uint32_t w, unsigned bits, struct target *t,
-                                         struct slimset_error *err)
+static enum slimset_status setup_samples(struct png_reader *r, uint32_t w, unsigned bits,
+                                         struct target *t, struct slimset_error *err)
 {
     size_t row, total;
     if (!add_size(2 * IMAGE_STRIDE_ALIGN + PNG_EXPAND_SLACK, (size_t)w * (bits / 8), &row) ||
@@ -399,15 +420,17 @@ static enum slimset_status setup_samples(struct png_reader *r, uint32_t w, unsig
     enum slimset_status st = buf_reserve(&r->samples, total, err);
     if (st != SLIMSET_OK)
         return st == SLIMSET_BAD_INPUT ? err_nomem(err, total) : st;
-    size_t skew = (IMAGE_STRIDE_ALIGN - (uintptr_t)r->samples.data % IMAGE_STRIDE_ALIGN) % IMAGE_STRIDE_ALIGN;
+    size_t skew =
+        (IMAGE_STRIDE_ALIGN - (uintptr_t)r->samples.data % IMAGE_STRIDE_ALIGN) % IMAGE_STRIDE_ALIGN;
     for (unsigned i = 0; i < IMAGE_PLANES_MAX; i++)
         t->samples[i] = r->samples.data + skew + i * row;
     return SLIMSET_OK;
 }
 
 /* Inflates and checks everything; pixels go to out unless it is NULL. */
-static enum slimset_status read_image(struct png_reader *r, const uint8_t *data, size_t n, bool keep_index,
-                                      struct image *out, uint32_t *notes, struct slimset_error *err)
+static enum slimset_status read_image(struct png_reader *r, const uint8_t *data, size_t n,
+                                      bool keep_index, struct image *out, uint32_t *notes,
+                                      struct slimset_error *err)
 {
     struct png_chunks c;
     enum slimset_status st = png_chunks_walk(data, n, &r->limits, &c, err);
@@ -457,8 +480,8 @@ static enum slimset_status read_image(struct png_reader *r, const uint8_t *data,
     return SLIMSET_OK;
 }
 
-enum slimset_status png_read_header(struct png_reader *r, const uint8_t *data, size_t n, struct image_info *info,
-                                    struct slimset_error *err)
+enum slimset_status png_read_header(struct png_reader *r, const uint8_t *data, size_t n,
+                                    struct image_info *info, struct slimset_error *err)
 {
     struct png_chunks c;
     enum slimset_status st = png_chunks_walk(data, n, &r->limits, &c, err);
@@ -489,15 +512,17 @@ enum slimset_status png_read_header(struct png_reader *r, const uint8_t *data, s
     return SLIMSET_OK;
 }
 
-enum slimset_status png_decode(struct png_reader *r, const uint8_t *data, size_t n, const struct image_info *info,
-                               bool keep_index, struct image *out, uint32_t *notes, struct slimset_error *err)
+enum slimset_status png_decode(struct png_reader *r, const uint8_t *data, size_t n,
+                               const struct image_info *info, bool keep_index, struct image *out,
+                               uint32_t *notes, struct slimset_error *err)
 {
     (void)info; /* the chunks are walked again: that costs less than trusting a copy of them */
     return read_image(r, data, n, keep_index, out, notes, err);
 }
 
-enum slimset_status png_check(struct png_reader *r, const uint8_t *data, size_t n, const struct image_info *info,
-                              uint32_t *notes, struct slimset_error *err)
+enum slimset_status png_check(struct png_reader *r, const uint8_t *data, size_t n,
+                              const struct image_info *info, uint32_t *notes,
+                              struct slimset_error *err)
 {
     (void)info;
     return read_image(r, data, n, true, NULL, notes, err);
@@ -513,7 +538,8 @@ enum slimset_status png_icc(struct png_reader *r, const uint8_t *data, size_t n,
     const uint8_t *end = memchr(c.iccp, 0, c.iccp_bytes < 80 ? c.iccp_bytes : 80);
     size_t head = end != NULL ? (size_t)(end - c.iccp) + 2 : 0; /* name, its NUL, the method */
     if (head < 3 || head > c.iccp_bytes || end[1] != 0)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG chunk iCCP has no name or an unknown compression");
+        return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                       "PNG chunk iCCP has no name or an unknown compression");
     struct source none = {.what = "chunk iCCP", .data = data};
     input_none(r);
     r->z.next_in = (uint8_t *)c.iccp + head;
@@ -529,7 +555,8 @@ enum slimset_status png_icc(struct png_reader *r, const uint8_t *data, size_t n,
             break;
         out->len += got;
         if (out->len - before > ICC_BYTES_MAX)
-            st = err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG chunk iCCP: the profile has more than 4 MiB");
+            st = err_bad(err, SLIMSET_REJECT_CORRUPT,
+                         "PNG chunk iCCP: the profile has more than 4 MiB");
     }
     if (st != SLIMSET_OK)
         out->len = before;

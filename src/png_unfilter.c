@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the time goes: sub, average and paeth depend on the pixel just finished, so the length of that
- * dependency chain, not the number of instructions, decides the speed.
+ * Where the time goes: sub, average and paeth depend on the pixel just finished, so the length of
+ * that dependency chain, not the number of instructions, decides the speed.
  *
- * Paeth without its chain: the filter picks among a (left), b (above) and c (above left) the one nearest to
- * a + b - c, ties in that order. For fixed b and c the choice is a step function of a. With d = b - c:
+ * Paeth without its chain: the filter picks among a (left), b (above) and c (above left) the one
+ * nearest to a + b - c, ties in that order. For fixed b and c the choice is a step function of a.
+ * With d = b - c:
  *   a is not strictly between b and c - 2d   -> a
  *   else b where a lies within |d| / 2 of c, counted from b's side, or beyond c towards b; else c.
  * The second line is one comparison with a threshold t: a > t ? max(b, c) : min(b, c), where
- * t = c - |d|/2 - 1 for d >= 0 and c + |d|/2 for d < 0. All limits come from the row above alone; what
- * is left on the chain is compare, select, select, add. The unit test compares all 2^24 triples with
- * the definition.
+ * t = c - |d|/2 - 1 for d >= 0 and c + |d|/2 for d < 0. All limits come from the row above alone;
+ * what is left on the chain is compare, select, select, add. The unit test compares all 2^24
+ * triples with the definition.
  */
 #include "png_unfilter.h"
 
@@ -75,8 +76,8 @@ static void paeth_row(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp)
 #define SSE41 __attribute__((target("sse4.1")))
 #define SSE41_INLINE static inline __attribute__((always_inline, target("sse4.1")))
 
-/* One pixel into the low bytes of a register. 3 and 6 bytes read the next pixel along, which costs less
- * than composing; those lanes are never stored. */
+/* One pixel into the low bytes of a register. 3 and 6 bytes read the next pixel along, which costs
+ * less than composing; those lanes are never stored. */
 SSE41_INLINE __m128i load_pixel(const uint8_t *p, unsigned bpp)
 {
     if (bpp == 1)
@@ -130,9 +131,9 @@ SSE41 static void up_row_sse(uint8_t *row, const uint8_t *prev, size_t n, unsign
     up_row(row + i, prev + i, n - i, bpp);
 }
 
-/* 16 bytes a step (12 for 3 and 6) by prefix sums: each shifted addition doubles the run of pixels that are
- * summed up, then the last pixel of the step before is added to all. The shifts are written out because the
- * instruction takes a constant only. */
+/* 16 bytes a step (12 for 3 and 6) by prefix sums: each shifted addition doubles the run of pixels
+ * that are summed up, then the last pixel of the step before is added to all. The shifts are
+ * written out because the instruction takes a constant only. */
 SSE41_INLINE void sub_pixels(uint8_t *row, size_t n, unsigned bpp)
 {
     const size_t step = bpp == 3 || bpp == 6 ? 12 : 16;
@@ -170,8 +171,8 @@ SSE41_INLINE void sub_pixels(uint8_t *row, size_t n, unsigned bpp)
         row[i] = (uint8_t)(row[i] + (i >= bpp ? row[i - bpp] : 0));
 }
 
-/* The instruction for averages rounds up, the filter rounds down. Kept in complement the chain needs no
- * correction: with x' = ~x, ~(raw + floor((a + b) / 2)) is ceil((a' + b') / 2) - raw. */
+/* The instruction for averages rounds up, the filter rounds down. Kept in complement the chain
+ * needs no correction: with x' = ~x, ~(raw + floor((a + b) / 2)) is ceil((a' + b') / 2) - raw. */
 SSE41_INLINE void average_pixels(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp)
 {
     const __m128i ones = _mm_set1_epi8(-1);
@@ -195,7 +196,8 @@ SSE41_INLINE struct paeth_limits paeth_limits(__m128i raw, __m128i b, __m128i c)
     __m128i not_negative = _mm_cmpgt_epi16(d, _mm_set1_epi16(-1));
     __m128i far = _mm_sub_epi16(c, _mm_add_epi16(d, d));
     struct paeth_limits k;
-    k.threshold = _mm_add_epi16(c, _mm_xor_si128(half, not_negative)); /* c - half - 1 where d >= 0 */
+    k.threshold =
+        _mm_add_epi16(c, _mm_xor_si128(half, not_negative)); /* c - half - 1 where d >= 0 */
     k.min = _mm_min_epi16(b, c);
     k.max = _mm_max_epi16(b, c);
     k.low = _mm_min_epi16(far, b);
@@ -217,10 +219,12 @@ SSE41_INLINE void paeth_pixels(uint8_t *row, const uint8_t *prev, size_t n, unsi
     __m128i a = _mm_setzero_si128(), c = a;
     size_t i = 0;
     if (bpp == 3 || bpp == 4) {
-        /* Four pixels a step, two of four 16-bit lanes in each register; the limits of all four at once.
-         * a holds the last pixel twice, so that it meets the lanes of the next one wherever they are. */
-        const __m128i first = bpp == 3 ? _mm_setr_epi8(0, -1, 1, -1, 2, -1, -1, -1, 3, -1, 4, -1, 5, -1, -1, -1)
-                                       : _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1);
+        /* Four pixels a step, two of four 16-bit lanes in each register; the limits of all four at
+         * once. a holds the last pixel twice, so that it meets the lanes of the next one wherever
+         * they are. */
+        const __m128i first =
+            bpp == 3 ? _mm_setr_epi8(0, -1, 1, -1, 2, -1, -1, -1, 3, -1, 4, -1, 5, -1, -1, -1)
+                     : _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1);
         const __m128i second =
             bpp == 3 ? _mm_setr_epi8(6, -1, 7, -1, 8, -1, -1, -1, 9, -1, 10, -1, 11, -1, -1, -1)
                      : _mm_setr_epi8(8, -1, 9, -1, 10, -1, 11, -1, 12, -1, 13, -1, 14, -1, 15, -1);
@@ -230,8 +234,8 @@ SSE41_INLINE void paeth_pixels(uint8_t *row, const uint8_t *prev, size_t n, unsi
             __m128i filtered = _mm_loadu_si128((const __m128i *)(row + i));
             __m128i above = _mm_loadu_si128((const __m128i *)(prev + i));
             __m128i b01 = _mm_shuffle_epi8(above, first), b23 = _mm_shuffle_epi8(above, second);
-            struct paeth_limits k01 =
-                paeth_limits(_mm_shuffle_epi8(filtered, first), b01, _mm_alignr_epi8(b01, before, 8));
+            struct paeth_limits k01 = paeth_limits(_mm_shuffle_epi8(filtered, first), b01,
+                                                   _mm_alignr_epi8(b01, before, 8));
             struct paeth_limits k23 =
                 paeth_limits(_mm_shuffle_epi8(filtered, second), b23, _mm_alignr_epi8(b23, b01, 8));
             before = b23;
@@ -240,7 +244,8 @@ SSE41_INLINE void paeth_pixels(uint8_t *row, const uint8_t *prev, size_t n, unsi
             __m128i p2 = paeth_next(_mm_unpackhi_epi64(p1, p1), &k23);
             __m128i p3 = paeth_next(_mm_unpacklo_epi64(p2, p2), &k23);
             a = _mm_unpackhi_epi64(p3, p3);
-            __m128i out = _mm_packus_epi16(_mm_blend_epi16(p0, p1, 0xf0), _mm_blend_epi16(p2, p3, 0xf0));
+            __m128i out =
+                _mm_packus_epi16(_mm_blend_epi16(p0, p1, 0xf0), _mm_blend_epi16(p2, p3, 0xf0));
             if (bpp == 3) {
                 out = _mm_shuffle_epi8(out, close);
                 _mm_storel_epi64((__m128i *)(row + i), out);
@@ -261,22 +266,23 @@ SSE41_INLINE void paeth_pixels(uint8_t *row, const uint8_t *prev, size_t n, unsi
     }
 }
 
-#define SIMD_ROWS(bytes)                                                                             \
-    SSE41 static void sub_row_##bytes(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp)     \
-    {                                                                                                \
-        (void)prev;                                                                                  \
-        (void)bpp;                                                                                   \
-        sub_pixels(row, n, bytes);                                                                   \
-    }                                                                                                \
-    SSE41 static void average_row_##bytes(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp) \
-    {                                                                                                \
-        (void)bpp;                                                                                   \
-        average_pixels(row, prev, n, bytes);                                                         \
-    }                                                                                                \
-    SSE41 static void paeth_row_##bytes(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp)   \
-    {                                                                                                \
-        (void)bpp;                                                                                   \
-        paeth_pixels(row, prev, n, bytes);                                                           \
+#define SIMD_ROWS(bytes)                                                                           \
+    SSE41 static void sub_row_##bytes(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp)   \
+    {                                                                                              \
+        (void)prev;                                                                                \
+        (void)bpp;                                                                                 \
+        sub_pixels(row, n, bytes);                                                                 \
+    }                                                                                              \
+    SSE41 static void average_row_##bytes(uint8_t *row, const uint8_t *prev, size_t n,             \
+                                          unsigned bpp)                                            \
+    {                                                                                              \
+        (void)bpp;                                                                                 \
+        average_pixels(row, prev, n, bytes);                                                       \
+    }                                                                                              \
+    SSE41 static void paeth_row_##bytes(uint8_t *row, const uint8_t *prev, size_t n, unsigned bpp) \
+    {                                                                                              \
+        (void)bpp;                                                                                 \
+        paeth_pixels(row, prev, n, bytes);                                                         \
     }
 SIMD_ROWS(1)
 SIMD_ROWS(2)
@@ -285,21 +291,22 @@ SIMD_ROWS(4)
 SIMD_ROWS(6)
 SIMD_ROWS(8)
 
-#define SIMD_TABLE(bytes)                                                                            \
+#define SIMD_TABLE(bytes)                                                                          \
     [bytes] = {none_row, sub_row_##bytes, up_row_sse, average_row_##bytes, paeth_row_##bytes}
 
 /* --- four paeth rows at once ---------------------------------------------------------------------
  *
- * A register holds one pixel of each of four rows in 16-bit lanes, each row LAG pixels behind the row
- * above it: when a row comes to a pixel, the pixel above was finished LAG steps ago and only moves one
- * place along in the register. So one chain serves four rows, and with a lag of 2 the limits, too, are
- * ready when the chain needs them. Rows not yet begun run on zeros and give zeros, which are just the
- * neighbours that their first pixel must see. */
+ * A register holds one pixel of each of four rows in 16-bit lanes, each row LAG pixels behind the
+ * row above it: when a row comes to a pixel, the pixel above was finished LAG steps ago and only
+ * moves one place along in the register. So one chain serves four rows, and with a lag of 2 the
+ * limits, too, are ready when the chain needs them. Rows not yet begun run on zeros and give zeros,
+ * which are just the neighbours that their first pixel must see. */
 
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE static inline __attribute__((always_inline, target("avx2")))
 
-#define EVERY_ROW _Pragma("GCC unroll 4") for (unsigned k = 0; k < PNG_PAETH_ROWS; k++) /* at -O2, too */
+#define EVERY_ROW                                                                                  \
+    _Pragma("GCC unroll 4") for (unsigned k = 0; k < PNG_PAETH_ROWS; k++) /* at -O2, too */
 
 enum { LAG = 2, LAG_LAST = LAG * (PNG_PAETH_ROWS - 1) };
 
@@ -319,25 +326,25 @@ AVX2_INLINE __m256i front_load(const struct paeth_front *f, size_t t, unsigned b
 {
     int v[PNG_PAETH_ROWS];
     EVERY_ROW
-        v[k] = checked && (t < LAG * k || t - LAG * k >= f->px)
-                   ? 0
-                   : load_few(f->row + k * f->stride_bytes + (t - LAG * k) * bpp, bpp);
+    v[k] = checked && (t < LAG * k || t - LAG * k >= f->px)
+               ? 0
+               : load_few(f->row + k * f->stride_bytes + (t - LAG * k) * bpp, bpp);
     __m128i four = _mm_insert_epi32(_mm_cvtsi32_si128(v[0]), v[1], 1);
     return _mm256_cvtepu8_epi16(_mm_insert_epi32(_mm_insert_epi32(four, v[2], 2), v[3], 3));
 }
 
-/* The results of step t to their rows. Unchecked, a pixel of 3 bytes is stored as 4: the first byte of the
- * pixel behind it, which was loaded before, gets its value at the next step. */
+/* The results of step t to their rows. Unchecked, a pixel of 3 bytes is stored as 4: the first byte
+ * of the pixel behind it, which was loaded before, gets its value at the next step. */
 AVX2_INLINE void front_store(const struct paeth_front *f, size_t t, unsigned bpp, bool checked)
 {
     __m256i bytes = _mm256_packus_epi16(f->a, f->a);
     __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
-    const int v[PNG_PAETH_ROWS] = {_mm_cvtsi128_si32(low), _mm_extract_epi32(low, 1), _mm_cvtsi128_si32(high),
-                                   _mm_extract_epi32(high, 1)};
+    const int v[PNG_PAETH_ROWS] = {_mm_cvtsi128_si32(low), _mm_extract_epi32(low, 1),
+                                   _mm_cvtsi128_si32(high), _mm_extract_epi32(high, 1)};
     const size_t size = bpp == 3 && !checked ? 4 : bpp;
     EVERY_ROW
-        if (!checked || (t >= LAG * k && t - LAG * k < f->px))
-            memcpy(f->row + k * f->stride_bytes + (t - LAG * k) * bpp, &v[k], size);
+    if (!checked || (t >= LAG * k && t - LAG * k < f->px))
+        memcpy(f->row + k * f->stride_bytes + (t - LAG * k) * bpp, &v[k], size);
 }
 
 /* paeth_limits and paeth_next in one, for 16 lanes. above: the pixel above the first row. */
@@ -360,7 +367,8 @@ AVX2_INLINE void front_step(struct paeth_front *f, __m256i raw, int above)
     f->c = b;
 }
 
-AVX2_INLINE void paeth_four(uint8_t *row, size_t stride_bytes, const uint8_t *prev, size_t n, unsigned bpp)
+AVX2_INLINE void paeth_four(uint8_t *row, size_t stride_bytes, const uint8_t *prev, size_t n,
+                            unsigned bpp)
 {
     struct paeth_front f = {.row = row, .stride_bytes = stride_bytes, .px = n / bpp};
     f.a = f.a_before = f.c = _mm256_setzero_si256();
@@ -386,12 +394,12 @@ AVX2_INLINE void paeth_four(uint8_t *row, size_t stride_bytes, const uint8_t *pr
     }
 }
 
-#define PAETH_ROWS(bytes)                                                                            \
-    AVX2 static void paeth_rows_##bytes(uint8_t *row, size_t stride_bytes, const uint8_t *prev,      \
-                                        size_t n, unsigned bpp)                                      \
-    {                                                                                                \
-        (void)bpp;                                                                                   \
-        paeth_four(row, stride_bytes, prev, n, bytes);                                               \
+#define PAETH_ROWS(bytes)                                                                          \
+    AVX2 static void paeth_rows_##bytes(uint8_t *row, size_t stride_bytes, const uint8_t *prev,    \
+                                        size_t n, unsigned bpp)                                    \
+    {                                                                                              \
+        (void)bpp;                                                                                 \
+        paeth_four(row, stride_bytes, prev, n, bytes);                                             \
     }
 PAETH_ROWS(1)
 PAETH_ROWS(2)
@@ -400,10 +408,10 @@ PAETH_ROWS(4)
 
 static void use_simd(struct png_unfilter *u, unsigned bpp)
 {
-    static png_unfilter_fn *const rows[9][PNG_FILTERS] = {SIMD_TABLE(1), SIMD_TABLE(2), SIMD_TABLE(3),
-                                                          SIMD_TABLE(4), SIMD_TABLE(6), SIMD_TABLE(8)};
-    static png_paeth_rows_fn *const paeths[9] = {[1] = paeth_rows_1, [2] = paeth_rows_2, [3] = paeth_rows_3,
-                                                 [4] = paeth_rows_4};
+    static png_unfilter_fn *const rows[9][PNG_FILTERS] = {
+        SIMD_TABLE(1), SIMD_TABLE(2), SIMD_TABLE(3), SIMD_TABLE(4), SIMD_TABLE(6), SIMD_TABLE(8)};
+    static png_paeth_rows_fn *const paeths[9] = {
+        [1] = paeth_rows_1, [2] = paeth_rows_2, [3] = paeth_rows_3, [4] = paeth_rows_4};
     if (bpp > 8 || rows[bpp][0] == NULL)
         return;
     memcpy(u->row, rows[bpp], sizeof u->row);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows are interleaved from the planes, filtered, and deflated straight into the caller's buffer, behind a
- * gap that becomes the chunk's head. Filter and zlib strategy follow from the kind of image, never from a
- * trial: unfiltered rows repeat bytes, which the default strategy finds; the residues of filtered rows are
- * small numbers with few repeats, which is what Z_FILTERED is for.
+ * Rows are interleaved from the planes, filtered, and deflated straight into the caller's buffer,
+ * behind a gap that becomes the chunk's head. Filter and zlib strategy follow from the kind of
+ * image, never from a trial: unfiltered rows repeat bytes, which the default strategy finds; the
+ * residues of filtered rows are small numbers with few repeats, which is what Z_FILTERED is for.
  */
 #include "png_write.h"
 
@@ -34,8 +34,8 @@ struct png_writer {
 struct form {
     uint8_t colour, depth; /* as in IHDR */
     bool filtered;
-    size_t row_bytes;      /* without the filter byte */
-    unsigned bpp;          /* bytes per pixel for the filters */
+    size_t row_bytes; /* without the filter byte */
+    unsigned bpp;     /* bytes per pixel for the filters */
 };
 
 /* Rows of row_bytes + 1; the first byte is the filter. */
@@ -44,10 +44,7 @@ struct row_set {
     uint8_t *trial[PNG_FILTERS]; /* [0] is not used: that is now */
 };
 
-struct png_writer *png_writer_new(void)
-{
-    return calloc(1, sizeof(struct png_writer));
-}
+struct png_writer *png_writer_new(void) { return calloc(1, sizeof(struct png_writer)); }
 
 void png_writer_free(struct png_writer *w)
 {
@@ -92,10 +89,12 @@ static uint8_t largest_value(const struct image *im)
 
 static enum slimset_status check_image(const struct image *im, int level, struct slimset_error *err)
 {
-    bool colour_ok = im->colour == IMAGE_GRAY || im->colour == IMAGE_RGB || (im->colour == IMAGE_INDEX && !im->alpha);
+    bool colour_ok = im->colour == IMAGE_GRAY || im->colour == IMAGE_RGB ||
+                     (im->colour == IMAGE_INDEX && !im->alpha);
     bool bits_ok = im->bits == 8 || (im->bits == 16 && im->colour != IMAGE_INDEX);
     if (!colour_ok || !bits_ok || im->n_planes != image_colour_planes(im->colour) + im->alpha)
-        return err_set(err, SLIMSET_INTERNAL, "PNG cannot hold colour kind %d with %u planes of %u bits", im->colour,
+        return err_set(err, SLIMSET_INTERNAL,
+                       "PNG cannot hold colour kind %d with %u planes of %u bits", im->colour,
                        im->n_planes, im->bits);
     if (level < 1 || level > 9)
         return err_set(err, SLIMSET_INTERNAL, "PNG level %d is not in 1..9", level);
@@ -103,19 +102,20 @@ static enum slimset_status check_image(const struct image *im, int level, struct
         return err_set(err, SLIMSET_INTERNAL, "PNG cannot hold %u x %u pixels", im->w, im->h);
     for (unsigned i = 0; i < im->n_planes; i++)
         if (im->plane[i].w != im->w || im->plane[i].h != im->h)
-            return err_set(err, SLIMSET_INTERNAL, "PNG cannot hold plane %u of %u x %u in an image of %u x %u", i,
+            return err_set(err, SLIMSET_INTERNAL,
+                           "PNG cannot hold plane %u of %u x %u in an image of %u x %u", i,
                            im->plane[i].w, im->plane[i].h, im->w, im->h);
     return SLIMSET_OK;
 }
 
-static enum slimset_status choose_form(struct png_writer *w, const struct image *im, int min_bits, int raw_gray_bits,
-                                       struct form *f, struct slimset_error *err)
+static enum slimset_status choose_form(struct png_writer *w, const struct image *im, int min_bits,
+                                       int raw_gray_bits, struct form *f, struct slimset_error *err)
 {
     f->depth = im->bits;
     if (im->colour == IMAGE_INDEX) {
         if (im->palette_n == 0 || im->palette_n > 256 || largest_value(im) >= im->palette_n)
-            return err_set(err, SLIMSET_INTERNAL, "PNG palette of %u does not cover index %u", im->palette_n,
-                           largest_value(im));
+            return err_set(err, SLIMSET_INTERNAL, "PNG palette of %u does not cover index %u",
+                           im->palette_n, largest_value(im));
         f->colour = PNG_PALETTE;
         f->depth = 1;
         while (1u << f->depth < im->palette_n || f->depth < min_bits)
@@ -128,7 +128,8 @@ static enum slimset_status choose_form(struct png_writer *w, const struct image 
         f->colour = im->alpha ? PNG_GRAY_ALPHA : PNG_GRAY;
         if (raw_gray_bits == 1 || raw_gray_bits == 2 || raw_gray_bits == 4) {
             if (im->alpha || im->bits != 8 || largest_value(im) >= 1u << raw_gray_bits)
-                return err_set(err, SLIMSET_INTERNAL, "gray plane does not fit a PNG of %d bits", raw_gray_bits);
+                return err_set(err, SLIMSET_INTERNAL, "gray plane does not fit a PNG of %d bits",
+                               raw_gray_bits);
             f->depth = (uint8_t)raw_gray_bits;
         }
         f->filtered = f->depth >= 8 && !few_values(w, im);
@@ -141,8 +142,8 @@ static enum slimset_status choose_form(struct png_writer *w, const struct image 
     return SLIMSET_OK;
 }
 
-static enum slimset_status append_chunk(struct buf *out, uint32_t type, const uint8_t *body, uint32_t n,
-                                        struct slimset_error *err)
+static enum slimset_status append_chunk(struct buf *out, uint32_t type, const uint8_t *body,
+                                        uint32_t n, struct slimset_error *err)
 {
     enum slimset_status st = buf_reserve(out, (size_t)n + PNG_CHUNK_EXTRA, err);
     if (st != SLIMSET_OK)
@@ -158,10 +159,11 @@ static enum slimset_status append_chunk(struct buf *out, uint32_t type, const ui
 }
 
 /* Signature, IHDR, and PLTE and tRNS of a palette image. */
-static enum slimset_status append_head(const struct image *im, const struct form *f, struct buf *out,
-                                       struct slimset_error *err)
+static enum slimset_status append_head(const struct image *im, const struct form *f,
+                                       struct buf *out, struct slimset_error *err)
 {
-    static const uint8_t signature[PNG_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    static const uint8_t signature[PNG_SIGNATURE_BYTES] = {0x89, 'P',  'N',  'G',
+                                                           '\r', '\n', 0x1a, '\n'};
     uint8_t ihdr[13] = {0};
     put_be32(ihdr, im->w);
     put_be32(ihdr + 4, im->h);
@@ -221,8 +223,8 @@ static inline uint8_t paeth(int a, int b, int c)
 }
 
 /* to = row filtered; both begin with the filter byte. */
-static void filter_row(unsigned filter, const uint8_t *restrict row, const uint8_t *restrict before, size_t n,
-                       size_t bpp, uint8_t *restrict to)
+static void filter_row(unsigned filter, const uint8_t *restrict row, const uint8_t *restrict before,
+                       size_t n, size_t bpp, uint8_t *restrict to)
 {
     *to++ = (uint8_t)filter;
     row++;
@@ -282,8 +284,8 @@ static const uint8_t *filtered_row(const struct form *f, const struct row_set *r
     return best;
 }
 
-static enum slimset_status setup_rows(struct png_writer *w, const struct form *f, struct row_set *rows,
-                                      struct slimset_error *err)
+static enum slimset_status setup_rows(struct png_writer *w, const struct form *f,
+                                      struct row_set *rows, struct slimset_error *err)
 {
     size_t row = f->row_bytes + 1, total;
     if (!mul_size(row, 2 + PNG_FILTERS - 1, &total))
@@ -302,7 +304,8 @@ static enum slimset_status setup_rows(struct png_writer *w, const struct form *f
     return SLIMSET_OK;
 }
 
-static enum slimset_status setup_deflate(struct png_writer *w, int level, int strategy, struct slimset_error *err)
+static enum slimset_status setup_deflate(struct png_writer *w, int level, int strategy,
+                                         struct slimset_error *err)
 {
     if (w->z_ready && w->level == level && w->strategy == strategy) {
         if (deflateReset(&w->z) != Z_OK)
@@ -315,7 +318,8 @@ static enum slimset_status setup_deflate(struct png_writer *w, int level, int st
     w->z_ready = false;
     int rc = deflateInit2(&w->z, level, Z_DEFLATED, MAX_WBITS, MEM_LEVEL, strategy);
     if (rc != Z_OK)
-        return rc == Z_MEM_ERROR ? err_nomem(err, 256 * 1024) : err_set(err, SLIMSET_INTERNAL, "deflate says %d", rc);
+        return rc == Z_MEM_ERROR ? err_nomem(err, 256 * 1024)
+                                 : err_set(err, SLIMSET_INTERNAL, "deflate says %d", rc);
     w->z_ready = true;
     w->level = level;
     w->strategy = strategy;
@@ -345,9 +349,10 @@ static void close_idat(const z_stream *z, struct buf *out)
     out->len += (size_t)n + PNG_CHUNK_EXTRA;
 }
 
-/* Deflates n bytes (and, with Z_FINISH, ends the stream), opening and closing IDAT chunks on the way. */
-static enum slimset_status put_bytes(z_stream *z, const uint8_t *bytes, size_t n, int flush, struct buf *out,
-                                     struct slimset_error *err)
+/* Deflates n bytes (and, with Z_FINISH, ends the stream), opening and closing IDAT chunks on the
+ * way. */
+static enum slimset_status put_bytes(z_stream *z, const uint8_t *bytes, size_t n, int flush,
+                                     struct buf *out, struct slimset_error *err)
 {
     int rc = Z_OK;
     while (n != 0 || (flush == Z_FINISH && rc != Z_STREAM_END)) {
@@ -370,8 +375,9 @@ static enum slimset_status put_bytes(z_stream *z, const uint8_t *bytes, size_t n
     return SLIMSET_OK;
 }
 
-static enum slimset_status append_pixels(struct png_writer *w, const struct image *im, const struct form *f, int level,
-                                         struct buf *out, struct slimset_error *err)
+static enum slimset_status append_pixels(struct png_writer *w, const struct image *im,
+                                         const struct form *f, int level, struct buf *out,
+                                         struct slimset_error *err)
 {
     struct row_set rows = {0};
     enum slimset_status st = setup_rows(w, f, &rows, err);
@@ -400,7 +406,8 @@ enum slimset_status png_write(struct png_writer *w, const struct image *im, int 
     struct form f = {0};
     size_t before = out->len;
     enum slimset_status st = check_image(im, level, err);
-    if (st == SLIMSET_OK && min_bits != 0 && min_bits != 1 && min_bits != 2 && min_bits != 4 && min_bits != 8)
+    if (st == SLIMSET_OK && min_bits != 0 && min_bits != 1 && min_bits != 2 && min_bits != 4 &&
+        min_bits != 8)
         st = err_set(err, SLIMSET_INTERNAL, "PNG has no index depth %d", min_bits);
     if (st == SLIMSET_OK)
         st = choose_form(w, im, min_bits, raw_gray_bits, &f, err);

@@ -3,7 +3,7 @@
  * Coefficient tables, the portable kernels, and the driver. The arithmetic of the 8-bit kernels is
  * defined in resample_kernel.h.
  *
- * A table is made with integers only, so that no compiler, libm or fused multiply-add can change a
+ * A table is made of integers only, so that no compiler, libm or fused multiply-add can change a
  * bit of it: positions are Q32, the filter is looked up in a table of its values with linear
  * interpolation (2048 steps per lobe: off by 1e-7 at most, far below the 6e-5 of a Q14
  * coefficient), and a row is rounded by differences of its rounded running sum. So each row sums to
@@ -25,7 +25,7 @@ __extension__ typedef __int128 wide_int; /* products of 64-bit integers */
 enum {
     LUT_STEPS = 2048, /* per unit of the filter's argument */
     LUT_N = 3 * LUT_STEPS,
-    AXES = 8,         /* cached tables: luma and chroma of two geometries */
+    AXES = 8, /* cached tables: luma and chroma of two geometries */
     WIDE_COEF_BITS = 22,
     WIDE_MID_BITS = 6,
     SCALAR_STRIP = 128
@@ -108,8 +108,8 @@ void resampler_set_kernel(struct resampler *r, int level)
 #endif
 }
 
-/* At least count x each bytes at b->data + the return value's offset to a multiple of 64; what is
- * new reads as zero. NULL without memory. */
+/* count * each bytes in b, aligned to 64; all zero when the buffer had to grow. NULL without memory
+ * (*err filled). */
 static uint8_t *scratch(struct buf *b, size_t count, size_t each, struct slimset_error *err)
 {
     size_t n;
@@ -118,8 +118,7 @@ static uint8_t *scratch(struct buf *b, size_t count, size_t each, struct slimset
         return NULL;
     }
     b->len = 0;
-    size_t before = b->cap;
-    if (before < n) {
+    if (b->cap < n) {
         if (buf_reserve(b, n, err) != SLIMSET_OK)
             return NULL;
         memset(b->data, 0, b->cap);
@@ -143,8 +142,10 @@ static struct tap_window tap_window(int64_t centre, int64_t scale, int64_t step,
     if (end > n_src)
         end = n_src;
     int64_t offset = begin * one_q32 + half - centre; /* of the first tap from the centre */
-    return (struct tap_window){.begin = (uint32_t)begin, .n = (uint32_t)(end - begin),
-                               .t = (int64_t)((wide_int)offset * step >> 32), .step = step};
+    return (struct tap_window){.begin = (uint32_t)begin,
+                               .n = (uint32_t)(end - begin),
+                               .t = (int64_t)((wide_int)offset * step >> 32),
+                               .step = step};
 }
 
 /* The weights of a row before rounding, Q30; their sum, and the largest. */
@@ -197,9 +198,9 @@ static unsigned finer(uint32_t n, int32_t peak, int64_t sum)
     return k;
 }
 
-/* Moves every row to its place in pairs, zeros around it. Rows lie stride coefficients apart, the
- * n[i] taps from begin[i] on at the start of each; ends with 2 * pairs apart. In place: a row never
- * moves up. first holds begin on entry. */
+/* Moves every row to its place in pairs, zeros around it. On entry rows lie stride coefficients
+ * apart, each with its n[i] taps, from sample first[i] on; on return 2 * pairs apart, from pair
+ * first[i] on. In place, as a row never moves up; spare holds one row meanwhile. */
 static void pair_rows(struct axis *a, uint8_t *coef, size_t each, size_t stride, uint32_t *first,
                       const uint32_t *n, uint8_t *spare)
 {
@@ -231,13 +232,15 @@ static void pair_rows(struct axis *a, uint8_t *coef, size_t each, size_t stride,
         memcpy(spare + skip, coef + i * stride * each, n[i] * each);
         memcpy(coef + i * row, spare, row);
         first[i] = at;
-        furthest = at + a->pairs > furthest ? at + a->pairs : furthest; /* trimmed zeros: not in order */
+        /* Trimmed zeros: a row may start later than the next. */
+        furthest = at + a->pairs > furthest ? at + a->pairs : furthest;
         a->window = furthest - at > a->window ? furthest - at : a->window;
     }
 }
 
 /* Fills the slot's table for its key. */
-static enum slimset_status build(struct resampler *r, struct axis_slot *s, struct slimset_error *err)
+static enum slimset_status build(struct resampler *r, struct axis_slot *s,
+                                 struct slimset_error *err)
 {
     struct axis *a = &s->axis;
     int64_t n = a->n_dst, ratio = s->w_q32 / n, scale = ratio > one_q32 ? ratio : one_q32;
@@ -309,8 +312,8 @@ static const struct axis *axis_get(struct resampler *r, uint32_t n_src, double x
     struct axis_slot *s = &r->slot[0];
     for (unsigned i = 0; i < AXES; i++) {
         struct axis_slot *t = &r->slot[i];
-        if (t->last_use != 0 && t->axis.n_src == n_src && t->axis.n_dst == n_dst
-            && t->x_q32 == x_q32 && t->w_q32 == w_q32 && t->is_wide == is_wide) {
+        if (t->last_use != 0 && t->axis.n_src == n_src && t->axis.n_dst == n_dst &&
+            t->x_q32 == x_q32 && t->w_q32 == w_q32 && t->is_wide == is_wide) {
             t->last_use = ++r->clock;
             return &t->axis;
         }
@@ -349,7 +352,8 @@ static struct span span_of(const struct axis *h)
 }
 
 /* One destination row of the vertical pass into column r of mid[x - start][8]. */
-static void scalar_vertical(const struct kernel_job *job, uint32_t y, struct span span, int16_t *mid)
+static void scalar_vertical(const struct kernel_job *job, uint32_t y, struct span span,
+                            int16_t *mid)
 {
     const struct axis *v = job->v;
     const int16_t *coef = v->coef + (size_t)y * 2 * v->pairs;
@@ -366,7 +370,8 @@ static void scalar_vertical(const struct kernel_job *job, uint32_t y, struct spa
             if (c == 0)
                 continue;
             for (unsigned i = 0; i < n; i++)
-                acc[i] += c * (int16_t)row[i]; /* 16 bits each: a widening multiply where there is one */
+                acc[i] +=
+                    c * (int16_t)row[i]; /* 16 bits each: a widening multiply where there is one */
         }
         int16_t *out = mid + (x - span.start) * 8;
         for (unsigned i = 0; i < n; i++) {
@@ -477,7 +482,8 @@ enum slimset_status resample_lanczos(struct resampler *r, const struct image_pla
         double *mid = (double *)scratch(&r->mid, pairs, 2 * sizeof *mid, err);
         if (mid == NULL)
             return SLIMSET_NO_MEMORY;
-        mid[0] = mid[2 * pairs - 1] = 0; /* may lie outside of the span, and zero times NaN is not zero */
+        mid[0] = mid[2 * pairs - 1] =
+            0; /* may lie outside of the span, and zero times NaN is not zero */
         for (uint32_t y = 0; y < dst->h; y++)
             wide_row(&job, y, span, mid);
         return SLIMSET_OK;

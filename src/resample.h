@@ -6,15 +6,16 @@
  * because only integers meet the samples, and the coefficients are made of integers too.
  *
  * A resampler keeps its coefficient tables (cached by geometry) and its scratch from plane to
- * plane. One per worker; not thread-safe. Memory: the tables of the last eight axes, up to about
- * 16 bytes per sample of the longer side each, and scratch of about 100 bytes per sample of a row.
+ * plane. One per worker; not thread-safe. Memory: the tables of the last eight axes, each up to
+ * about 16 bytes (16-bit planes: 64) per sample of the longer of both sides, and scratch of about
+ * 100 bytes per sample of a row and 130 per row that one destination sample spans.
  */
 #ifndef RESAMPLE_H
 #define RESAMPLE_H
 
 #include "image.h"
 
-struct resampler; /* opaque */
+struct resampler;                      /* opaque */
 struct resampler *resampler_new(void); /* NULL without memory */
 void resampler_free(struct resampler *r);
 

@@ -21,15 +21,9 @@
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
-AVX2_INLINE __m256i load(const void *p)
-{
-    return _mm256_loadu_si256(p);
-}
+AVX2_INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-AVX2_INLINE void store(void *p, __m256i v)
-{
-    _mm256_storeu_si256(p, v);
-}
+AVX2_INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 
 AVX2_INLINE __m256i load_pair_of_coefs(const int16_t *coef)
 {
@@ -68,7 +62,8 @@ AVX2_INLINE void widen_unit(__m256i a, __m256i b, uint8_t *to)
 struct strip {
     int64_t x;
     uint32_t units, mask;
-    uint8_t *ring; /* [pair & mask][unit][4 registers]: samples 0-3|16-19, 4-7|20-23, 8-11|24-27, 12-15|28-31 */
+    uint8_t *
+        ring; /* [pair & mask][unit][4 registers]: samples 0-3|16-19, 4-7|20-23, 8-11|24-27, 12-15|28-31 */
 };
 
 AVX2_INLINE uint8_t *strip_pair(const struct strip *s, uint32_t pair)
@@ -97,7 +92,8 @@ AVX2 static void widen(const struct kernel_job *job, const struct strip *s, uint
 AVX2_INLINE void store_mid(uint8_t *out, const __m256i sum[4], __m128i down)
 {
     store(out, _mm256_packs_epi32(_mm256_sra_epi32(sum[0], down), _mm256_sra_epi32(sum[1], down)));
-    store(out + 32, _mm256_packs_epi32(_mm256_sra_epi32(sum[2], down), _mm256_sra_epi32(sum[3], down)));
+    store(out + 32,
+          _mm256_packs_epi32(_mm256_sra_epi32(sum[2], down), _mm256_sra_epi32(sum[3], down)));
 }
 
 AVX2_INLINE void add_pair(__m256i sum[4], const uint8_t *p, __m256i c)
@@ -126,8 +122,8 @@ AVX2_INLINE void vertical_n(const struct strip *s, uint32_t first, const int16_t
     }
 }
 
-AVX2 static void vertical_any(const struct strip *s, uint32_t first, const int16_t *coef, unsigned k,
-                              uint8_t *out, uint32_t n)
+AVX2 static void vertical_any(const struct strip *s, uint32_t first, const int16_t *coef,
+                              unsigned k, uint8_t *out, uint32_t n)
 {
     int down = KERNEL_COEF_BITS - KERNEL_MID_BITS + (int)k;
     __m256i half = _mm256_set1_epi32(1 << (down - 1));
@@ -149,21 +145,40 @@ AVX2 static void vertical(const struct strip *s, uint32_t first, const int16_t *
                           uint8_t *out, uint32_t n)
 {
     switch (n) {
-    case 1: vertical_n(s, first, coef, k, out, 1); break;
-    case 2: vertical_n(s, first, coef, k, out, 2); break;
-    case 3: vertical_n(s, first, coef, k, out, 3); break;
-    case 4: vertical_n(s, first, coef, k, out, 4); break;
-    case 5: vertical_n(s, first, coef, k, out, 5); break;
-    case 6: vertical_n(s, first, coef, k, out, 6); break;
-    case 7: vertical_n(s, first, coef, k, out, 7); break;
-    case 8: vertical_n(s, first, coef, k, out, 8); break;
-    default: vertical_any(s, first, coef, k, out, n); break;
+    case 1:
+        vertical_n(s, first, coef, k, out, 1);
+        break;
+    case 2:
+        vertical_n(s, first, coef, k, out, 2);
+        break;
+    case 3:
+        vertical_n(s, first, coef, k, out, 3);
+        break;
+    case 4:
+        vertical_n(s, first, coef, k, out, 4);
+        break;
+    case 5:
+        vertical_n(s, first, coef, k, out, 5);
+        break;
+    case 6:
+        vertical_n(s, first, coef, k, out, 6);
+        break;
+    case 7:
+        vertical_n(s, first, coef, k, out, 7);
+        break;
+    case 8:
+        vertical_n(s, first, coef, k, out, 8);
+        break;
+    default:
+        vertical_any(s, first, coef, k, out, n);
+        break;
     }
 }
 
 /* Eight rows of eight 32-bit pairs, row_step bytes apart, into eight columns col_step apart: column
  * c of the left lane goes to c, of the right lane to c + 8 (the order that vertical left). */
-AVX2_INLINE void transpose_pairs(const uint8_t *rows, size_t row_step, uint8_t *cols, size_t col_step)
+AVX2_INLINE void transpose_pairs(const uint8_t *rows, size_t row_step, uint8_t *cols,
+                                 size_t col_step)
 {
     __m256i quad[2][4];
     for (int h = 0; h < 2; h++) {
@@ -207,7 +222,8 @@ AVX2 static void vertical_block(const struct kernel_job *job, uint32_t y0, uint3
     for (uint32_t at = 0; at < all_units; at += width) {
         struct strip s = {.x = 2 * (int64_t)h->lo - h->parity + (int64_t)at * KERNEL_UNIT,
                           .units = all_units - at < width ? all_units - at : width,
-                          .mask = ring_pairs - 1, .ring = job->ring};
+                          .mask = ring_pairs - 1,
+                          .ring = job->ring};
         uint8_t *done = job->ring + (size_t)ring_pairs * s.units * 128; /* eight rows */
         uint32_t widened = lo;
         for (uint32_t r = 0; r < rows; r++) {
@@ -316,7 +332,8 @@ AVX2 static void rows_from_columns(const struct kernel_job *job, uint32_t y0, ui
             if (y < rows)
                 store_row(p, _mm256_castsi256_si128(row[i]), left);
             if (y + 4 < rows)
-                store_row(p + 4 * job->dst->stride_bytes, _mm256_extracti128_si256(row[i], 1), left);
+                store_row(p + 4 * job->dst->stride_bytes, _mm256_extracti128_si256(row[i], 1),
+                          left);
         }
     }
 }
@@ -325,10 +342,18 @@ AVX2 void kernel_block_avx2(const struct kernel_job *job, uint32_t y0, uint32_t 
 {
     vertical_block(job, y0, rows);
     switch ((rows + 7) / 8) {
-    case 1: horizontal(job, 1); break;
-    case 2: horizontal(job, 2); break;
-    case 3: horizontal(job, 3); break;
-    default: horizontal(job, 4); break;
+    case 1:
+        horizontal(job, 1);
+        break;
+    case 2:
+        horizontal(job, 2);
+        break;
+    case 3:
+        horizontal(job, 3);
+        break;
+    default:
+        horizontal(job, 4);
+        break;
     }
     rows_from_columns(job, y0, rows);
 }

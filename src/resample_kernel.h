@@ -9,8 +9,9 @@
  * k (struct axis, shift) is 0 for rows of up to 256 taps. Longer rows have coefficients too small
  * for Q14 and are kept finer; the chunks of KERNEL_CHUNK pairs, counted from the stored start of a
  * row, then keep the horizontal sum inside 32 bits: no coefficient of such a row exceeds 256,
- * |m| < 2^14.4, so a chunk is below 256 * 256 * 2^14.4 = 2^30.4. The rows sum to exactly 2^(14+k)
- * and their absolute values to less than 1.6 times that: the other sums have room as well.
+ * |m| < 2^14.8, so a chunk is below 256 * 256 * 2^14.8 = 2^30.8. The rows sum to exactly 2^(14+k)
+ * and their absolute values to less than 1.7 times that (the worst are planes of two samples, at
+ * their edge): the other sums have room as well, and clamp16 never acts.
  */
 #ifndef RESAMPLE_KERNEL_H
 #define RESAMPLE_KERNEL_H
@@ -21,20 +22,20 @@ enum {
     KERNEL_ROWS = 32,   /* destination rows per block: 4 groups of 8 */
     KERNEL_CHUNK = 128, /* pairs of taps, see above */
     KERNEL_COEF_BITS = 14,
-    KERNEL_MID_BITS = 6, /* fraction of the samples between the passes */
-    KERNEL_UNIT = 32,    /* samples of a row that the AVX2 vertical pass takes at once */
+    KERNEL_MID_BITS = 6,          /* fraction of the samples between the passes */
+    KERNEL_UNIT = 32,             /* samples of a row that the AVX2 vertical pass takes at once */
     KERNEL_RING_BYTES = 24 << 10, /* aim for the widened rows of a strip: they should stay in L1 */
-    KERNEL_STRIP_MAX = 16 /* units */
+    KERNEL_STRIP_MAX = 16         /* units */
 };
 
 /* Coefficients of one axis. Taps come in pairs (2q - parity, 2q + 1 - parity), one multiply-add of
  * 16-bit pairs each; every row has the same number of pairs, filled up with zeros. */
 struct axis {
     uint32_t n_src, n_dst;
-    uint32_t pairs;    /* per row, >= 1 */
-    uint32_t parity;   /* 0 or 1, whichever needs fewer pairs */
-    uint32_t lo, hi;   /* pairs [lo, hi) are all that any row uses; hi - lo >= pairs */
-    uint32_t window;   /* pairs from the start of a row to the furthest end of it and those before */
+    uint32_t pairs;  /* per row, >= 1 */
+    uint32_t parity; /* 0 or 1, whichever needs fewer pairs */
+    uint32_t lo, hi; /* pairs [lo, hi) are all that any row uses; hi - lo >= pairs */
+    uint32_t window; /* pairs from the start of a row to the furthest end of it and those before */
     const uint32_t *first; /* first pair of each row, within [lo, hi - pairs] */
     const uint8_t *shift;  /* k of each row, 0..8 */
     const int16_t *coef;   /* n_dst rows of 2 * pairs */

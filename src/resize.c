@@ -54,7 +54,7 @@ static struct resample_region plane_region(const struct image_plane *p, struct g
                                            uint32_t dst_h, uint32_t n_x, uint32_t n_y, unsigned sub_x, unsigned sub_y,
                                            int orientation)
 {
-    double w = s.w / dst_w * (double)(n_x * sub_x), h = s.h / dst_h * (double)(n_y * sub_y);
+    double w = s.w * (n_x * sub_x) / dst_w, h = s.h * (n_y * sub_y) / dst_h; /* exact where nothing is rounded up */
     double x = geometry_flips_x(orientation) ? s.x + s.w - w : s.x;
     double y = geometry_flips_y(orientation) ? s.y + s.h - h : s.y;
     return (struct resample_region){

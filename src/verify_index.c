@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "image.h"
+#include "names.h"
 #include "verify_impl.h"
 
 /* A finding about the index itself; false, so that a check can end with it. */
@@ -209,7 +210,8 @@ static bool check_rest(struct verify *v)
         slimset_str strings[2] = {r->name, r->reason};
         if (!readable(v, r, sizeof *r, strings, 2))
             return false;
-        if (r->hint > 2 || r->role > SLIMSET_ROLE_LABEL || r->codec > SLIMSET_CODEC_NPY)
+        if (strcmp(name_hint(r->hint), "unknown") == 0 || r->role > SLIMSET_ROLE_LABEL ||
+            r->codec > SLIMSET_CODEC_NPY)
             return WRONG(v, "field rule %" PRIu64 " has numbers out of range", i);
     }
     for (uint64_t i = 0; i < ix->n_rejects; i++) {

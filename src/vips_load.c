@@ -31,7 +31,8 @@ static struct {
     bool can[FORMAT_COUNT];
     char version[32];
     char fault[256];   /* why it could not be started */
-    char warning[256]; /* last message logged */
+    char warning[256]; /* last message logged; of those that tell of damage the first */
+    bool damage;       /* one of them told of damaged pixels */
     FILE *nowhere;     /* swallows what codecs print; NULL where that cannot be had */
     FILE *kept;        /* the true stderr while hushed */
 } vips;
@@ -90,16 +91,28 @@ void vips_load_one_line(char *to, size_t cap, const char *text)
     to[n] = '\0';
 }
 
+static bool says(const char *text, const char *const *words, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (strcasestr(text, words[i]) != NULL)
+            return true;
+    return false;
+}
+
 /* Every message of GLib and libvips ends here: a worker never prints. */
 static void on_log(const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer user)
 {
+    /* What libtiff's fax and JPEG decoders say before they make the missing pixels up. */
+    static const char *const damage[] = {"premature", "bad code", "corrupt jpeg", "not enough data",
+                                         "line length mismatch"};
     (void)domain;
     (void)user;
     if ((level & (G_LOG_LEVEL_WARNING | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_ERROR)) == 0)
         return;
     /* Said of most AVIF files and harmless: the numbers are kept as they are. */
-    if (message == NULL || strstr(message, "nclx") != NULL)
+    if (message == NULL || strstr(message, "nclx") != NULL || vips.damage)
         return;
+    vips.damage = says(message, damage, sizeof damage / sizeof damage[0]);
     vips_load_one_line(vips.warning, sizeof vips.warning, message);
 }
 
@@ -107,7 +120,10 @@ void vips_load_begin(void)
 {
     vips.api.vips_error_clear_();
     vips.warning[0] = '\0';
+    vips.damage = false;
 }
+
+bool vips_load_damaged(void) { return vips.damage; }
 
 const char *vips_load_warning(void) { return vips.warning; }
 
@@ -147,20 +163,12 @@ void vips_load_hush(void) {}
 void vips_load_unhush(void) {}
 #endif
 
-static bool says(const char *text, const char *const *words, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (strcasestr(text, words[i]) != NULL)
-            return true;
-    return false;
-}
-
 enum slimset_status vips_load_fault(const char *what, struct slimset_error *err)
 {
     static const char *const no_memory[] = {"out of memory", "unable to allocate"};
     static const char *const truncated[] = {"end of file",     "end of data", "truncat",
                                             "not enough data", "premature",   "unexpected end",
-                                            "read error",      "too short"};
+                                            "too short"};
     static const char *const unsupported[] = {"not supported", "unsupported", "not configured",
                                               "compression support", "unimplemented"};
     char text[320];

@@ -80,6 +80,9 @@ void vips_load_begin(void);
 /* The last warning that libvips logged since vips_load_begin, "" if none. */
 const char *vips_load_warning(void);
 
+/* True when a warning since vips_load_begin told of damaged pixels. */
+bool vips_load_damaged(void);
+
 /* libjxl and others print to stderr when a file is damaged. Between these two calls nothing that
  * goes through stdio comes out. vips_load_open, _pull and _close do it themselves; other calls into
  * libvips that may reach a codec must be put between them. Not to be nested. */

@@ -322,22 +322,19 @@ static void invert_inks(const struct image *im)
 }
 
 /* libtiff's decoders report damage, go on and make something up: as an error, or (fax, JPEG) only
- * as a warning. What they say of the directories of later pages is no concern of the first. */
-static bool tiff_damage(const char *errors, const char *warning)
+ * as a warning. Errors of the tag parser ("bad value 9 for orientation", a lost second page) stand
+ * in the same text and do no harm. */
+static bool tiff_damage(const char *errors)
 {
-    static const char *const words[] = {"Premature", "Bad code", "Corrupt JPEG", "Not enough data",
-                                        "Line length mismatch"};
+    static const char *const decoders[] = {"Decode", "Fax", "JPEG", "Jpeg", "Fill"};
     for (const char *line = errors; *line != '\0';) {
         size_t n = strcspn(line, "\n");
-        if (n != 0 && memmem(line, n, "Directory", 9) == NULL &&
-            memmem(line, n, "bad seek", 8) == NULL)
-            return true;
+        for (unsigned i = 0; i < sizeof decoders / sizeof decoders[0]; i++)
+            if (memmem(line, n, decoders[i], strlen(decoders[i])) != NULL)
+                return true;
         line += n + (line[n] == '\n');
     }
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strstr(warning, words[i]) != NULL)
-            return true;
-    return false;
+    return vips_load_damaged();
 }
 
 /* The decoder must be about to do what the header promised. */
@@ -376,7 +373,7 @@ static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const st
     /* Of the other loaders the error text means nothing after success: libheif's failed seeks stand
      * in it. */
     if (st == SLIMSET_OK && s->info.format == FORMAT_TIFF &&
-        tiff_damage(vips_load_api()->vips_error_buffer_(), vips_load_warning()))
+        tiff_damage(vips_load_api()->vips_error_buffer_()))
         st = vips_load_fault("pixels", err);
     if (st == SLIMSET_OK && vips_load_warning()[0] != '\0')
         *notes |= NOTE_WARNING;

@@ -14,8 +14,8 @@
 
 #include "image.h"
 
-/* Loads and initialises libvips and decodes a tiny sample of every format, so that no file is opened
- * afterwards. Changes the environment (VIPS_*, G_DEBUG, G_MESSAGES_DEBUG) and GLib's default log
+/* Loads and initialises libvips and decodes a tiny sample of every format, so that no file is
+ * opened afterwards. Changes the environment (VIPS_*, G_DEBUG, G_MESSAGES_DEBUG) and GLib's log
  * handler. A second call only sets the limits. SLIMSET_BAD_INPUT/no-decoder with the reason where
  * it is missing or older than 8.13. */
 enum slimset_status vips_start(const struct image_limits *limits, struct slimset_error *err);
@@ -26,11 +26,11 @@ const char *vips_version_text(void);
 /* True when this build of libvips can load the format. After vips_start. */
 bool vips_can_load(enum image_format f);
 
-/* Header only: size, channels, bits (10 and 12 are reported as 16), float, alpha, orientation (1 for
- * HEIF/AVIF/JXL: the decoder has applied it), frames, ICC (info->icc_bytes > 0). Limits are checked,
- * and that the file is whole as far as its tags, chunks or boxes tell. Alpha: only where the format
- * declares it (a 4-band TIFF without ExtraSamples associated/unassociated alpha has channels = 4+,
- * alpha = false). Float or too many bands are not faults here, only at decode. */
+/* Header only: size, channels, bits (10 and 12 are reported as 16), float, alpha, orientation (1
+ * for HEIF/AVIF/JXL: the decoder has applied it), frames, ICC (info->icc_bytes > 0). Limits are
+ * checked, and that the file is whole as far as its tags, chunks or boxes tell. Alpha: only where
+ * the format declares it (a 4-band TIFF without ExtraSamples associated/unassociated alpha has
+ * channels = 4+, alpha = false). Float or too many bands are not faults here, only at decode. */
 enum slimset_status vips_read_header(const uint8_t *data, size_t n, enum image_format f,
                                      struct image_info *info, struct slimset_error *err);
 

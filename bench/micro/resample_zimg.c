@@ -96,8 +96,8 @@ static void ours(struct resampler *r, const struct image_plane *src, struct imag
 }
 
 /* A case: sizes shrink a little with the round when varying, so that nothing can be kept. */
-static void compare(struct resampler *r, const char *name, uint32_t sw, uint32_t sh, uint32_t dw, uint32_t dh,
-                    bool varying)
+static void compare(struct resampler *r, const char *name, uint32_t sw, uint32_t sh, uint32_t dw,
+                    uint32_t dh, bool varying)
 {
     struct image_plane src = plane_new(sw, sh), dst = plane_new(dw, dh);
     double t[2][ROUNDS];
@@ -125,8 +125,9 @@ static void compare(struct resampler *r, const char *name, uint32_t sw, uint32_t
     zimg_filter_graph_free(g);
     qsort(t[0], ROUNDS, sizeof t[0][0], by_value);
     qsort(t[1], ROUNDS, sizeof t[1][0], by_value);
-    printf("%-28s zimg %8.0f (best %8.0f) ns   ours %8.0f (best %8.0f) ns   x%.2f\n", name, t[0][ROUNDS / 2],
-           t[0][0], t[1][ROUNDS / 2], t[1][0], t[0][ROUNDS / 2] / t[1][ROUNDS / 2]);
+    printf("%-28s zimg %8.0f (best %8.0f) ns   ours %8.0f (best %8.0f) ns   x%.2f\n", name,
+           t[0][ROUNDS / 2], t[0][0], t[1][ROUNDS / 2], t[1][0],
+           t[0][ROUNDS / 2] / t[1][ROUNDS / 2]);
     free(src.data);
     free(dst.data);
 }

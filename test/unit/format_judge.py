@@ -304,6 +304,22 @@ def judge_tables_of_numbers():
         same([n.lower() for n, _ in words], numbers(title), title)
 
 
+def judge_members():
+    """The document's tables are the structs of format.h."""
+    header = open(os.path.join(ROOT, "include/slimset/format.h")).read()
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    kinds = {"uint8_t": "u8", "uint16_t": "u16", "uint32_t": "u32", "uint64_t": "u64", "int32_t": "i32", "slimset_str": "str"}
+    for struct_name, title in (("header", "Header"), ("section", "Section table"), ("split", "SPLT"), ("class", "CLAS"),
+                               ("field_rule", "FLDS"), ("shard", "SHRD"), ("part", "PART"), ("sample", "SAMP"),
+                               ("field", "FILD"), ("reject_record", "REJS"), ("key", "KEYS")):
+        members = []
+        for kind, names in re.findall(r"(\w+) ([^;]+);", re.search(rf"struct slimset_{struct_name} \{{(.*?)\}}", header, re.S).group(1)):
+            for name in names.split(","):
+                name, _, n = name.strip().partition("[")
+                members.append((f"char[{n[:-1]}]" if n else kinds[kind], name))
+        same([(r[1], r[2]) for r in rows(title)], members, title)
+
+
 def judge_example():
     folder = make("example")
     data = open(os.path.join(folder, "slimset.index"), "rb").read()
@@ -495,7 +511,7 @@ def judge_verify():
 
 
 try:
-    for test in (judge_hash, judge_tables_of_numbers, judge_example, judge_shards, judge_tree, judge_ls, judge_other_lists,
+    for test in (judge_hash, judge_tables_of_numbers, judge_members, judge_example, judge_shards, judge_tree, judge_ls, judge_other_lists,
                  judge_get, judge_verify):
         judge(test.__name__.replace("judge_", "format_"), test)
 finally:

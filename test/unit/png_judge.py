@@ -535,12 +535,14 @@ def judge_write(s, rng, nrng, n):
     depths = set()
     files = []
     for i in range(n):
-        colour = rng.choice((GRAY, RGB, INDEX))
+        colour = (GRAY, RGB, INDEX)[i % 3]
         bits = 8 if colour == INDEX else rng.choice((8, 16))
         alpha = colour != INDEX and rng.randrange(2)
-        raw_bits = rng.choice((0, 1, 2, 4, 8)) if colour == GRAY and bits == 8 and not alpha else 0
-        count = rng.choice((1, 2, 3, 4, 5, 16, 17, 200, 256)) if colour == INDEX else 0
-        min_bits = rng.choice((0, 1, 2, 4, 8))
+        if i < 15:  # every kind at least once, whatever the seed
+            bits, alpha = 8, 0
+        raw_bits = (0, 1, 2, 4, 8)[i // 3 % 5] if colour == GRAY and bits == 8 and not alpha else 0
+        count = (2, 3, 16, 17, 200, 1, 4, 5, 256)[i // 3 % 9] if colour == INDEX else 0
+        min_bits = rng.choice((0, 1, 2, 4, 8)) if i >= 15 else 0
         top = count - 1 if count else (1 << (raw_bits or bits)) - 1
         shape = ((3 if colour == RGB else 1) + alpha, rng.randint(1, 40), rng.randint(1, 40))
         px = nrng.integers(0, top + 1, shape)
@@ -622,4 +624,5 @@ def main():
     return failures != 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -44,11 +44,13 @@ static int at(unsigned c, unsigned x, unsigned y)
 
 /* 2 x 2, 24 bits, bottom row first: blue green / red white. */
 static const uint8_t bmp24[] = {
-    'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0,                        /* file header */
-    40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 24, 0, 0, 0, 0, 0,          /* size, w, h, bits */
-    16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,           /* bytes, ppm, colours */
-    0, 0, 255, 255, 255, 255, 0, 0,                                        /* red white */
-    255, 0, 0, 0, 255, 0, 0, 0,                                            /* blue green */
+    'B', 'M', 70,  0,   0,   0,   0, 0, 0, 0, 54, 0, 0, 0, /* file header */
+    40,  0,   0,   0,   2,   0,   0, 0, 2, 0, 0,  0, 1, 0,
+    24,  0,   0,   0,   0,   0, /* size, w, h, bits */
+    16,  0,   0,   0,   0,   0,   0, 0, 0, 0, 0,  0, 0, 0,
+    0,   0,   0,   0,   0,   0,         /* bytes, ppm, colours */
+    0,   0,   255, 255, 255, 255, 0, 0, /* red white */
+    255, 0,   0,   0,   255, 0,   0, 0, /* blue green */
 };
 
 static void test_bmp_24(void)
@@ -82,17 +84,12 @@ static void test_bmp_24(void)
 
 static void test_bmp_rle8(void)
 {
-    /* 4 x 3, palette of 3: black, (1,2,3), (9,8,7). Rows as stored: run of 4 x 1; absolute 2 1 2 and
-     * end of line; delta to column 2 of that row's successor would leave the image, so the last row
-     * gets one pixel at column 3 after a delta of 3, 0. */
+    /* 4 x 3, palette of 3: black, (1,2,3), (9,8,7). As stored, bottom row first: a run of four 1;
+     * absolute 2 1 2 and end of line; a delta of 3 columns, one 2, end of bitmap. */
     static const uint8_t data[] = {
-        'B', 'M', 0, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0,
-        40, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 1, 0, 8, 0, 1, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 3, 2, 1, 0, 7, 8, 9, 0,
-        4, 1, 0, 0,
-        0, 3, 2, 1, 2, 0, 0, 0,
-        0, 2, 3, 0, 1, 2, 0, 1,
+        'B', 'M', 0, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0, 40, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 1, 0, 8,
+        0,   1,   0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        3,   2,   1, 0, 7, 8, 9, 0, 4, 1, 0,  0, 0, 3, 2,  1, 2, 0, 0, 0, 0, 2, 3, 0, 1, 2, 0, 1,
     };
     CHECK_INT(decode(data, sizeof data), SLIMSET_OK);
     for (unsigned x = 0; x < 4; x++)
@@ -125,10 +122,9 @@ static void test_bmp_gray_palette(void)
 {
     /* 1 bit, table black white: gray. With the two exchanged: RGB. */
     uint8_t data[] = {
-        'B', 'M', 0, 0, 0, 0, 0, 0, 0, 0, 62, 0, 0, 0,
-        40, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 255, 255, 255, 0, 0xa0, 0, 0, 0,
+        'B', 'M', 0, 0, 0, 0, 0, 0, 0, 0, 62, 0, 0, 0, 40,  0,   0,   0, 3,    0, 0, 0,
+        1,   0,   0, 0, 1, 0, 1, 0, 0, 0, 0,  0, 0, 0, 0,   0,   0,   0, 0,    0, 0, 0,
+        0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 255, 255, 255, 0, 0xa0, 0, 0, 0,
     };
     CHECK_INT(decode(data, sizeof data), SLIMSET_OK);
     CHECK_INT(info.colour, IMAGE_GRAY);

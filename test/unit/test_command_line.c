@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line of pack as a recipe and a run, and the texts that verbs print. cmd/ is no library: its
- * files are taken in here. What is refused is said on stderr, as for a person: no sign of a fault here.
+ * The command line of pack as a recipe and a run, and the texts that verbs print. cmd/ is no
+ * library: its files are taken in here. What is refused is said on stderr, as for a person: no sign
+ * of a fault here.
  */
 #include "../../cmd/help.c"
 #include "../../cmd/manual.c"
@@ -72,26 +73,36 @@ static void test_choices(void)
     static const struct {
         const char *word;
         int want;
-    } codecs[] = {{"jpeg", SLIMSET_OUTPUT_JPEG}, {"png", SLIMSET_OUTPUT_PNG}, {"webp", SLIMSET_OUTPUT_WEBP},
-                  {"keep", SLIMSET_OUTPUT_KEEP}, {"raw", SLIMSET_OUTPUT_RAW}},
-      samplings[] = {{"420", SLIMSET_SUBSAMPLING_420}, {"444", SLIMSET_SUBSAMPLING_444},
-                     {"4:2:0", SLIMSET_SUBSAMPLING_420}, {"4:4:4", SLIMSET_SUBSAMPLING_444},
+    } codecs[] = {{"jpeg", SLIMSET_OUTPUT_JPEG},
+                  {"png", SLIMSET_OUTPUT_PNG},
+                  {"webp", SLIMSET_OUTPUT_WEBP},
+                  {"keep", SLIMSET_OUTPUT_KEEP},
+                  {"raw", SLIMSET_OUTPUT_RAW}},
+      samplings[] = {{"420", SLIMSET_SUBSAMPLING_420},
+                     {"444", SLIMSET_SUBSAMPLING_444},
+                     {"4:2:0", SLIMSET_SUBSAMPLING_420},
+                     {"4:4:4", SLIMSET_SUBSAMPLING_444},
                      {"422", SLIMSET_SUBSAMPLING_422}};
     for (size_t i = 0; i < 5; i++) {
         char line[80];
-        snprintf(line, sizeof line, "s -o o --codec %s --subsampling %s", codecs[i].word, samplings[i].word);
+        snprintf(line, sizeof line, "s -o o --codec %s --subsampling %s", codecs[i].word,
+                 samplings[i].word);
         CHECK(parse(line));
         CHECK_INT(request.recipe.output, codecs[i].want);
         CHECK_INT(request.recipe.subsampling, samplings[i].want);
     }
-    CHECK(parse("s -o o --alpha black --depth 8:auto --channels keep --to tree --order source --classes none"));
-    CHECK_INT(request.recipe.background[0] + request.recipe.background[1] + request.recipe.background[2], 0);
+    CHECK(parse("s -o o --alpha black --depth 8:auto --channels keep --to tree --order source "
+                "--classes none"));
+    CHECK_INT(request.recipe.background[0] + request.recipe.background[1] +
+                  request.recipe.background[2],
+              0);
     CHECK_INT(request.recipe.depth, SLIMSET_DEPTH_8_AUTO);
     CHECK_INT(request.recipe.channels, 0);
     CHECK_INT(request.recipe.layout, SLIMSET_LAYOUT_TREE);
     CHECK_INT(request.recipe.order, SLIMSET_ORDER_SOURCE);
     CHECK_INT(request.recipe.classes, SLIMSET_CLASSES_NONE);
-    CHECK(parse("s -o o --alpha keep --channels 3 --to shards --order shuffled --classes folder --class-order numeric"));
+    CHECK(parse("s -o o --alpha keep --channels 3 --to shards --order shuffled --classes folder "
+                "--class-order numeric"));
     CHECK_INT(request.recipe.alpha, SLIMSET_ALPHA_KEEP);
     CHECK_INT(request.recipe.channels, 3);
     CHECK_INT(request.recipe.layout, SLIMSET_LAYOUT_SHARDS);
@@ -104,7 +115,8 @@ static void test_choices(void)
 
 static void test_rules_in_order(void)
 {
-    CHECK(parse("--mask a/* s --image=b -o o --skip c --depth-map d --array e --copy f --no-detect --boxes keep"));
+    CHECK(parse("--mask a/* s --image=b -o o --skip c --depth-map d --array e --copy f --no-detect "
+                "--boxes keep"));
     static const struct slimset_rule want[] = {
         {"a/*", SLIMSET_ROLE_MASK}, {"b", SLIMSET_ROLE_IMAGE}, {"c", -1},
         {"d", SLIMSET_ROLE_DEPTH}, {"e", SLIMSET_ROLE_ARRAY}, {"f", SLIMSET_ROLE_COPY}};
@@ -119,7 +131,8 @@ static void test_rules_in_order(void)
 
 static void test_run_options(void)
 {
-    CHECK(parse("-nqj3 a --files-from - -0 -oout --in-process b --force --replan --verify-inputs --max-rejects 0.5% "
+    CHECK(parse("-nqj3 a --files-from - -0 -oout --in-process b --force --replan --verify-inputs "
+                "--max-rejects 0.5% "
                 "--window 9 --json --no-color --no-progress --seed 18446744073709551615 --shards 7 "
                 "--max-pixels 1000 --no-follow --no-webdataset -- -c --strict"));
     const struct slimset_run *run = &request.run;
@@ -153,10 +166,13 @@ static void test_sizes(void)
         const char *word;
         uint64_t bytes; /* 0: refused */
     } sizes[] = {
-        {"10000", 10000}, {"256M", 256000000}, {"256MB", 256000000}, {"256MiB", 268435456},
-        {"1G", 1000000000}, {"1Gi", 1073741824}, {"1.5G", 1500000000}, {"0.25Ki", 0}, {"64k", 64000},
-        {"64Ki", 65536}, {"8T", 8000000000000}, {"8.000001T", 0}, {"1.1234567G", 0}, {"12345B", 12345},
-        {"1m", 0}, {"1GiX", 0}, {"0x100000", 0}, {"9999", 0}, {"7.5Ti", 0}, {"7Ti", 7696581394432},
+        {"10000", 10000},      {"256M", 256000000},    {"256MB", 256000000},
+        {"256MiB", 268435456}, {"1G", 1000000000},     {"1Gi", 1073741824},
+        {"1.5G", 1500000000},  {"0.25Ki", 0},          {"64k", 64000},
+        {"64Ki", 65536},       {"8T", 8000000000000},  {"8.000001T", 0},
+        {"1.1234567G", 0},     {"12345B", 12345},      {"1m", 0},
+        {"1GiX", 0},           {"0x100000", 0},        {"9999", 0},
+        {"7.5Ti", 0},          {"7Ti", 7696581394432},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char line[80];
@@ -193,11 +209,13 @@ static void test_quote(void)
 {
     char to[64], small[16];
     CHECK_STR(text_quote(to, sizeof to, "plain name.jpg"), "plain name.jpg");
-    CHECK_STR(text_quote(to, sizeof to, "gr\xc3\xbcn \xf0\x9f\x98\x80"), "gr\xc3\xbcn \xf0\x9f\x98\x80");
+    CHECK_STR(text_quote(to, sizeof to, "gr\xc3\xbcn \xf0\x9f\x98\x80"),
+              "gr\xc3\xbcn \xf0\x9f\x98\x80");
     CHECK_STR(text_quote(to, sizeof to, "a\nb"), "$'a\\nb'");
     CHECK_STR(text_quote(to, sizeof to, "a'\\\x1b[2J\xff"), "$'a\\'\\\\\\x1b[2J\\xff'");
     CHECK_STR(text_quote(to, sizeof to, "\xc2\x9b"), "$'\\xc2\\x9b'");            /* C1 control */
-    CHECK_STR(text_quote(to, sizeof to, "x\xe2\x80\xaegpj"), "$'x\\xe2\\x80\\xaegpj'"); /* right-to-left override */
+    CHECK_STR(text_quote(to, sizeof to, "x\xe2\x80\xaegpj"),
+              "$'x\\xe2\\x80\\xaegpj'"); /* right-to-left override */
     CHECK_STR(text_quote(to, sizeof to, "\xed\xa0\x80"), "$'\\xed\\xa0\\x80'");   /* a surrogate */
     CHECK_STR(text_quote(to, sizeof to, "\xc0\xaf"), "$'\\xc0\\xaf'");            /* overlong */
     CHECK_STR(text_quote(to, sizeof to, "\xe2\x82"), "$'\\xe2\\x82'");            /* cut */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * png_read, png_write, png_unfilter, png_expand, exif. Without arguments: the tests below, whose right
- * values come from the PNG and TIFF specifications written down plainly, or from files made by Pillow.
- * With the argument "serve": a slave of png_judge.py (see serve()), which compares with Pillow and numpy.
+ * png_read, png_write, png_unfilter, png_expand, exif. Without arguments: the tests below, whose
+ * right values come from the PNG and TIFF specifications written down plainly, or from files made
+ * by Pillow. With the argument "serve": a slave of png_judge.py (see serve()), which compares with
+ * Pillow and numpy.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +53,8 @@ static int spec_predict(unsigned filter, int a, int b, int c)
 }
 
 /* Filters samples, lets u undo it and compares; the bytes around the row must stay. */
-static int round_trip(const struct png_unfilter *u, unsigned filter, const uint8_t *samples, const uint8_t *prev,
-                      size_t n, unsigned bpp)
+static int round_trip(const struct png_unfilter *u, unsigned filter, const uint8_t *samples,
+                      const uint8_t *prev, size_t n, unsigned bpp)
 {
     uint8_t *row = malloc(n + 2 * PNG_UNFILTER_SLACK);
     memset(row, 0xa5, n + 2 * PNG_UNFILTER_SLACK);
@@ -93,7 +94,8 @@ static void test_unfilter_random(void)
         }
 }
 
-/* Four paeth rows together, rows of every length, against the specification; what is between rows stays. */
+/* Four paeth rows together, rows of every length, against the specification; what is between rows
+ * stays. */
 static void test_paeth_rows(void)
 {
     enum { STRIDE = 70 * 4 + 3, SIZE = STRIDE * (PNG_PAETH_ROWS + 1) + PNG_UNFILTER_SLACK };
@@ -107,7 +109,8 @@ static void test_paeth_rows(void)
             for (int smooth = 0; smooth < 2; smooth++) {
                 static uint8_t samples[SIZE], work[SIZE];
                 for (int i = 0; i < SIZE; i++)
-                    samples[i] = (uint8_t)(smooth ? i / 3 + (random_next(&seed) & 7) : random_next(&seed));
+                    samples[i] =
+                        (uint8_t)(smooth ? i / 3 + (random_next(&seed) & 7) : random_next(&seed));
                 memcpy(work, samples, SIZE);
                 for (int y = PNG_PAETH_ROWS; y > 0; y--)
                     for (unsigned i = 0; i < n; i++) {
@@ -203,7 +206,8 @@ static void test_exif(void)
         static const unsigned types[] = {1, 3, 4};
         for (int i = 0; i < 3; i++)
             for (uint32_t v = 0; v < 12; v++)
-                CHECK_INT(exif_orientation(t, make_tiff(t, big, types[i], 1, v)), v >= 1 && v <= 8 ? v : 1);
+                CHECK_INT(exif_orientation(t, make_tiff(t, big, types[i], 1, v)),
+                          v >= 1 && v <= 8 ? v : 1);
         CHECK_INT(exif_orientation(t, make_tiff(t, big, 4, 1, 0x10006)), 1);
         CHECK_INT(exif_orientation(t, make_tiff(t, big, 2, 1, 6)), 1);
         CHECK_INT(exif_orientation(t, make_tiff(t, big, 3, 2, 6)), 1);
@@ -225,11 +229,12 @@ static void test_exif(void)
 
 /* Made by Pillow 9.4. */
 static const uint8_t pillow_3x2[] = {
-    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00,
-    0x00, 0x03, 0x00, 0x00, 0x00, 0x02, 0x08, 0x02, 0x00, 0x00, 0x00, 0x12, 0x16, 0xf1, 0x4d, 0x00, 0x00, 0x00,
-    0x1d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0x60, 0x64, 0x62, 0x66, 0x61, 0x65, 0xfb, 0xff, 0xef, 0x2f,
-    0x23, 0x27, 0x07, 0xfb, 0xf7, 0x0a, 0xcb, 0x13, 0x4f, 0x3e, 0x01, 0x00, 0x33, 0xfb, 0x07, 0x6f, 0x71, 0xcf,
-    0x44, 0xc9, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44,
+    0x52, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x02, 0x08, 0x02, 0x00, 0x00, 0x00, 0x12,
+    0x16, 0xf1, 0x4d, 0x00, 0x00, 0x00, 0x1d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0x60,
+    0x64, 0x62, 0x66, 0x61, 0x65, 0xfb, 0xff, 0xef, 0x2f, 0x23, 0x27, 0x07, 0xfb, 0xf7, 0x0a,
+    0xcb, 0x13, 0x4f, 0x3e, 0x01, 0x00, 0x33, 0xfb, 0x07, 0x6f, 0x71, 0xcf, 0x44, 0xc9, 0x00,
+    0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
 
 static void test_read_pillow(void)
 {
@@ -241,9 +246,11 @@ static void test_read_pillow(void)
     struct slimset_error err;
     uint32_t notes = 0;
     CHECK_INT(png_read_header(r, pillow_3x2, sizeof pillow_3x2, &info, &err), SLIMSET_OK);
-    CHECK(info.w == 3 && info.h == 2 && info.bits == 8 && info.channels == 3 && !info.alpha && !info.palette);
+    CHECK(info.w == 3 && info.h == 2 && info.bits == 8 && info.channels == 3 && !info.alpha &&
+          !info.palette);
     CHECK(info.orientation == 1 && info.frames == 1 && !info.has_metadata && info.notes == 0);
-    CHECK_INT(png_decode(r, pillow_3x2, sizeof pillow_3x2, &info, false, &im, &notes, &err), SLIMSET_OK);
+    CHECK_INT(png_decode(r, pillow_3x2, sizeof pillow_3x2, &info, false, &im, &notes, &err),
+              SLIMSET_OK);
     CHECK(im.colour == IMAGE_RGB && im.n_planes == 3 && im.bits == 8 && notes == 0);
     for (int p = 0; p < 3; p++)
         for (uint32_t y = 0; y < 2; y++)
@@ -295,10 +302,12 @@ static void test_write_refuses(void)
     png_writer_free(w);
 }
 
-/* --- serving png_judge.py -------------------------------------------------------------------------------- */
+/* --- serving png_judge.py
+ * -------------------------------------------------------------------------------- */
 
 /* A reply: status, reject, notes, text, payload; each length as little-endian u32. */
-static void reply(enum slimset_status st, const struct slimset_error *err, uint32_t notes, const struct buf *payload)
+static void reply(enum slimset_status st, const struct slimset_error *err, uint32_t notes,
+                  const struct buf *payload)
 {
     uint8_t head[20];
     uint32_t text = st == SLIMSET_OK ? 0 : (uint32_t)strlen(err->text);
@@ -320,14 +329,16 @@ static void dump_image(const struct image *im, struct buf *to)
 {
     struct slimset_error err;
     uint8_t head[28];
-    const uint32_t fields[7] = {im->w, im->h, im->colour, im->bits, im->n_planes, im->alpha, im->palette_n};
+    const uint32_t fields[7] = {im->w,        im->h,     im->colour,   im->bits,
+                                im->n_planes, im->alpha, im->palette_n};
     for (int i = 0; i < 7; i++)
         put_le32(head + 4 * i, fields[i]);
     buf_append(to, head, sizeof head, &err);
     buf_append(to, im->palette, 4 * (size_t)im->palette_n, &err);
     for (unsigned p = 0; p < im->n_planes; p++)
         for (uint32_t y = 0; y < im->h; y++)
-            buf_append(to, im->plane[p].data + y * im->plane[p].stride_bytes, (size_t)im->w * (im->bits / 8), &err);
+            buf_append(to, im->plane[p].data + y * im->plane[p].stride_bytes,
+                       (size_t)im->w * (im->bits / 8), &err);
 }
 
 static void dump_info(const struct image_info *i, struct buf *to)
@@ -335,14 +346,17 @@ static void dump_info(const struct image_info *i, struct buf *to)
     struct slimset_error err;
     char text[300];
     int n = snprintf(text, sizeof text,
-                     "{\"w\":%u,\"h\":%u,\"orientation\":%u,\"channels\":%u,\"bits\":%u,\"alpha\":%d,\"palette\":%d,"
-                     "\"progressive\":%d,\"colour\":%u,\"frames\":%u,\"icc_bytes\":%zu,\"metadata\":%d,\"notes\":%u}",
-                     i->w, i->h, i->orientation, i->channels, i->bits, i->alpha, i->palette, i->progressive, i->colour,
-                     i->frames, i->icc_bytes, i->has_metadata, i->notes);
+                     "{\"w\":%u,\"h\":%u,\"orientation\":%u,\"channels\":%u,\"bits\":%u,\"alpha\":%"
+                     "d,\"palette\":%d,"
+                     "\"progressive\":%d,\"colour\":%u,\"frames\":%u,\"icc_bytes\":%zu,"
+                     "\"metadata\":%d,\"notes\":%u}",
+                     i->w, i->h, i->orientation, i->channels, i->bits, i->alpha, i->palette,
+                     i->progressive, i->colour, i->frames, i->icc_bytes, i->has_metadata, i->notes);
     buf_append(to, text, (size_t)n, &err);
 }
 
-/* Request 'w': colour, bits, alpha, level, min_bits, raw_gray_bits, w, h, palette_n as u32, palette, planes. */
+/* Request 'w': colour, bits, alpha, level, min_bits, raw_gray_bits, w, h, palette_n as u32,
+ * palette, planes. */
 static enum slimset_status serve_write(struct png_writer *w, const uint8_t *p, struct buf *out,
                                        struct slimset_error *err)
 {
@@ -367,8 +381,9 @@ static enum slimset_status serve_write(struct png_writer *w, const uint8_t *p, s
     return st;
 }
 
-/* Requests on stdin: one letter (d decode, k decode keeping indices, c check, h header, s strip, i ICC, w write),
- * a little-endian u32 length, that many bytes. Each input sits in an allocation of its own size. */
+/* Requests on stdin: one letter (d decode, k decode keeping indices, c check, h header, s strip, i
+ * ICC, w write), a little-endian u32 length, that many bytes. Each input sits in an allocation of
+ * its own size. */
 static int serve(void)
 {
     struct png_reader *r = png_reader_new(&image_limits_default);

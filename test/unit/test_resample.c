@@ -57,7 +57,10 @@ static void fill(struct image_plane *p, unsigned bits, unsigned style)
     for (uint32_t y = 0; y < p->h; y++)
         for (uint32_t x = 0; x < p->w; x++) {
             double wave = 0.5 + 0.25 * sin(x * 0.05 + 1) + 0.25 * cos(y * 0.07);
-            set(p, x, y, bits, style == 0 ? rnd(top + 1) : style == 1 ? rnd(2) * top : (unsigned)(wave * top));
+            set(p, x, y, bits,
+                style == 0   ? rnd(top + 1)
+                : style == 1 ? rnd(2) * top
+                             : (unsigned)(wave * top));
         }
 }
 
@@ -86,13 +89,15 @@ static bool edges_whole(const struct image_plane *p, unsigned bits)
 static bool equal(const struct image_plane *a, const struct image_plane *b, unsigned bits)
 {
     for (uint32_t y = 0; y < a->h; y++)
-        if (memcmp(a->data + y * a->stride_bytes, b->data + y * b->stride_bytes, (size_t)a->w * (bits / 8)) != 0)
+        if (memcmp(a->data + y * a->stride_bytes, b->data + y * b->stride_bytes,
+                   (size_t)a->w * (bits / 8)) != 0)
             return false;
     return true;
 }
 
 /* The filter as defined: weights of one destination sample over the whole source axis. */
-static void slow_weights(long double *w, uint32_t n, double start, double extent, uint32_t n_dst, uint32_t i)
+static void slow_weights(long double *w, uint32_t n, double start, double extent, uint32_t n_dst,
+                         uint32_t i)
 {
     long double ratio = (long double)extent / n_dst, scale = ratio > 1 ? ratio : 1, sum = 0;
     long double c = start + (i + 0.5L) * ratio, pi = 3.14159265358979323846264338327950288L;
@@ -168,8 +173,8 @@ static void test_kernels_equal(void)
         bool ok = run(fast, &src, region, &a, 8) && run(plain, &src, region, &b, 8);
         if (!ok || !equal(&a, &b, 8) || !edges_whole(&a, 8) || !edges_whole(&b, 8)) {
             if (bad++ < 5)
-                printf("  %ux%u (%g %g %g %g) -> %ux%u\n", src.w, src.h, region.x, region.y, region.w, region.h,
-                       w, h);
+                printf("  %ux%u (%g %g %g %g) -> %ux%u\n", src.w, src.h, region.x, region.y,
+                       region.w, region.h, w, h);
         }
         free(src.data);
         free(a.data);
@@ -194,8 +199,8 @@ static void test_definition(void)
         bool close = d <= (bits == 8 ? 0.53 : 0.6);
         CHECK(close);
         if (!close)
-            printf("  %u bits %ux%u (%g %g %g %g) -> %ux%u: off by %g\n", bits, src.w, src.h, region.x, region.y,
-                   region.w, region.h, dst.w, dst.h, d);
+            printf("  %u bits %ux%u (%g %g %g %g) -> %ux%u: off by %g\n", bits, src.w, src.h,
+                   region.x, region.y, region.w, region.h, dst.w, dst.h, d);
         CHECK(edges_whole(&dst, bits));
         free(src.data);
         free(dst.data);
@@ -207,16 +212,18 @@ static void test_definition(void)
 static void test_extreme_ratios(void)
 {
     static const uint32_t cases[][4] = {
-        {65500, 1, 1, 1}, {1, 65500, 1, 1}, {65500, 3, 2, 7}, {3, 65500, 7, 2}, {1, 1, 512, 512},
-        {1, 2, 300, 1}, {4000, 2, 512, 1}, {2, 4000, 1, 512}, {40000, 40, 1, 1}, {40, 40000, 3, 3},
-        {259, 1, 1, 9}, {520, 520, 2, 2}, {1, 1, 1, 1}, {100000, 1, 1, 1}, {2000, 2000, 1, 1}, {1, 1, 65500, 1}};
+        {65500, 1, 1, 1},  {1, 65500, 1, 1},  {65500, 3, 2, 7},   {3, 65500, 7, 2},
+        {1, 1, 512, 512},  {1, 2, 300, 1},    {4000, 2, 512, 1},  {2, 4000, 1, 512},
+        {40000, 40, 1, 1}, {40, 40000, 3, 3}, {259, 1, 1, 9},     {520, 520, 2, 2},
+        {1, 1, 1, 1},      {100000, 1, 1, 1}, {2000, 2000, 1, 1}, {1, 1, 65500, 1}};
     struct resampler *r = resampler_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int level = -1; level <= 0; level++)
             for (unsigned bits = 8; bits <= 16; bits += 8) {
                 const uint32_t *c = cases[i];
                 unsigned top = (1u << bits) - 1;
-                struct image_plane src = plane_new(c[0], c[1], bits), dst = plane_new(c[2], c[3], bits);
+                struct image_plane src = plane_new(c[0], c[1], bits),
+                                   dst = plane_new(c[2], c[3], bits);
                 resampler_set_kernel(r, level);
                 for (unsigned v = 0; v <= top; v += top / 5) {
                     for (uint32_t y = 0; y < src.h; y++)
@@ -278,8 +285,9 @@ static void test_ramp_is_not_shifted(void)
     static const struct {
         uint32_t n, n_dst;
         double start, extent;
-    } cases[] = {{400, 200, 0, 400}, {400, 137, 0, 400}, {333, 400, 0, 333}, {512, 256, 0, 511.5},
-                 {301, 100, 0.25, 300.5}, {200, 450, 10.3, 170.7}, {64, 31, 0.5, 62}};
+    } cases[] = {{400, 200, 0, 400},   {400, 137, 0, 400},      {333, 400, 0, 333},
+                 {512, 256, 0, 511.5}, {301, 100, 0.25, 300.5}, {200, 450, 10.3, 170.7},
+                 {64, 31, 0.5, 62}};
     struct resampler *r = resampler_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int turn = 0; turn < 2; turn++) {
@@ -317,7 +325,8 @@ static void test_cache(void)
     fill(&src, 8, 0);
     for (int i = 0; i < 60; i++) {
         unsigned which = rnd(12), bits = 8;
-        struct image_plane a = plane_new(20 + 7 * which, 30 + which % 5, 8), b = plane_new(a.w, a.h, 8);
+        struct image_plane a = plane_new(20 + 7 * which, 30 + which % 5, 8),
+                           b = plane_new(a.w, a.h, 8);
         struct resample_region region = {which % 3, 0.25 * (which % 2), 140 + which % 4, 80};
         struct resampler *fresh = resampler_new();
         CHECK(run(r, &src, region, &a, bits) && run(fresh, &src, region, &b, bits));
@@ -366,14 +375,38 @@ static void test_orient(void)
             for (uint32_t col = 0; col < w; col++) {
                 uint32_t right = w - 1 - col, below = h - 1 - row, x = 0, y = 0;
                 switch (o) {
-                case 1: x = col; y = row; break;     /* row 0 top, column 0 left */
-                case 2: x = right; y = row; break;   /* top, right */
-                case 3: x = right; y = below; break; /* bottom, right */
-                case 4: x = col; y = below; break;   /* bottom, left */
-                case 5: x = row; y = col; break;     /* left, top */
-                case 6: x = below; y = col; break;   /* right, top */
-                case 7: x = below; y = right; break; /* right, bottom */
-                case 8: x = row; y = right; break;   /* left, bottom */
+                case 1:
+                    x = col;
+                    y = row;
+                    break; /* row 0 top, column 0 left */
+                case 2:
+                    x = right;
+                    y = row;
+                    break; /* top, right */
+                case 3:
+                    x = right;
+                    y = below;
+                    break; /* bottom, right */
+                case 4:
+                    x = col;
+                    y = below;
+                    break; /* bottom, left */
+                case 5:
+                    x = row;
+                    y = col;
+                    break; /* left, top */
+                case 6:
+                    x = below;
+                    y = col;
+                    break; /* right, top */
+                case 7:
+                    x = below;
+                    y = right;
+                    break; /* right, bottom */
+                case 8:
+                    x = row;
+                    y = right;
+                    break; /* left, bottom */
                 }
                 bad += get(&dst, x, y, bits) != get(&src, col, row, bits);
             }

@@ -233,7 +233,7 @@ static int judge(void)
     char line[4096], *a[12];
     struct slimset_error err;
     if (vips_start(&image_limits_default, &err) != SLIMSET_OK)
-        printf("no vips: %s\n", err.text);
+        printf("vips none");
     else
         printf("vips %s", vips_version_text());
     static const char *const names[] = {"tiff", "webp", "gif", "heif", "avif", "jxl", "jp2"};

@@ -359,10 +359,12 @@ def judge_tiff_classes(j):
     report("tiff_associated_pillow", differs(j.decode(data, "tiff"), pil, RGB, 8, 1, tol=1))
     wide = (pre * 257).astype(np.uint16)
     report("tiff_associated_16", differs(j.decode(tiff(wide, 2, extra=[1]), "tiff"), want * 257, RGB, 16, 1, tol=257))
-    for o in list(range(0, 10)):
-        h = j.header(tiff(rgb, 2, tags=[(274, 3, [o])]), "tiff")
-        if h["orientation"] != (o if 1 <= o <= 8 else 1):
-            report("tiff_orientation_%d" % o, h)
+    bad = None
+    for o in range(10):
+        data = tiff(rgb, 2, tags=[(274, 3, [o])])
+        h = j.header(data, "tiff")
+        bad = bad or (None if h["orientation"] == (o if 1 <= o <= 8 else 1) else h) or differs(j.decode(data, "tiff"), rgb)
+    report("tiff_orientations", bad)
     got = j.decode(tiff(rgb, 2, tags=[(274, 3, [6])]), "tiff")
     report("tiff_orientation_not_applied", differs(got, rgb))
     data = tiff(rgb, 2, pages=3)
