@@ -121,12 +121,12 @@ static int gif_code(struct gif_bits *b, unsigned width)
 static enum slimset_status gif_count_pixels(struct gif_bits *b, unsigned min_bits, uint64_t want,
                                             struct slimset_error *err)
 {
+    if (min_bits < 1 || min_bits > 11)
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "GIF with LZW codes of %u bits", min_bits);
     uint16_t length[4096];
     unsigned clear = 1u << min_bits, next = clear + 2, width = min_bits + 1;
     uint64_t got = 0;
     int before = -1;
-    if (min_bits < 1 || min_bits > 11)
-        return err_bad(err, SLIMSET_REJECT_CORRUPT, "GIF with LZW codes of %u bits", min_bits);
     for (unsigned i = 0; i < clear; i++)
         length[i] = 1;
     while (got < want) {

@@ -197,7 +197,7 @@ enum slimset_status listing_open(const struct listing *l, const struct entry *e,
     return *fd < 0 ? err_os(err, "reading from %s", s->path) : SLIMSET_OK;
 }
 
-void listing_display(const struct listing *l, const struct entry *e, char *text, size_t n)
+void listing_display(const struct listing *l, const struct entry *e, bool one_line, char *text, size_t n)
 {
     const struct source *s = &l->sources[e->source];
     const char *below = e->path + (s->kind == SOURCE_FILE ? 0 : strlen(s->prefix));
@@ -209,7 +209,7 @@ void listing_display(const struct listing *l, const struct entry *e, char *text,
         snprintf(raw, sizeof raw, s->kind == SOURCE_ARCHIVE ? "%s: %s" : "%s/%s", s->path, below);
     for (const char *p = raw; *p != '\0' && at + 5 < n; p++) {
         unsigned char c = (unsigned char)*p;
-        if (c < 0x20 || c == 0x7f)
+        if (one_line && (c < 0x20 || c == 0x7f))
             at += (size_t)snprintf(text + at, n - at, "\\x%02x", c);
         else
             text[at++] = (char)c;

@@ -103,8 +103,9 @@ enum slimset_status walk_archive(struct listing *l, uint16_t source, const struc
 enum slimset_status listing_open(const struct listing *l, const struct entry *e, int *fd, struct item_input *in,
                                  struct slimset_error *err);
 
-/* The file a person would look for: "SRC/path" or "archive.zip: member". Into text, always terminated, escaped for one line. */
-void listing_display(const struct listing *l, const struct entry *e, char *text, size_t n);
+/* The file a person would look for: "SRC/path" or "archive.zip: member". Into text, always terminated. The path is the source's
+ * bytes; one_line: control characters escaped, for use inside a message. */
+void listing_display(const struct listing *l, const struct entry *e, bool one_line, char *text, size_t n);
 
 /* Sends a note or warning to run->event. */
 void run_note(const struct slimset_run *run, enum slimset_event_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);

@@ -225,11 +225,11 @@ static enum slimset_status submit_ready(struct pipeline *p, struct slimset_error
 
 /* --- answers and writing ----------------------------------------------------------------------------------------------- */
 
-static void name_sample(const struct pipeline *p, const struct slot *s, uint32_t failed, char *text, size_t n)
+static void name_sample(const struct pipeline *p, const struct slot *s, uint32_t failed, bool one_line, char *text, size_t n)
 {
     const struct plan_sample *sample = &p->job->plan->samples[s->sample];
     const struct listing *l = &p->job->plan->listing;
-    listing_display(l, &l->entries[sample->first + (failed < sample->n ? failed : 0)], text, n);
+    listing_display(l, &l->entries[sample->first + (failed < sample->n ? failed : 0)], one_line, text, n);
 }
 
 static enum slimset_status take_answers(struct pipeline *p, int timeout_ms, struct slimset_error *err)
@@ -258,7 +258,7 @@ static enum slimset_status take_answers(struct pipeline *p, int timeout_ms, stru
         if (culprit < p->opened && culprit >= p->head) { /* name the input, and the way past it */
             char name[400];
             struct slimset_error why = *err;
-            name_sample(p, slot_of(p, culprit), 0, name, sizeof name);
+            name_sample(p, slot_of(p, culprit), 0, true, name, sizeof name);
             const struct plan_sample *sample = &p->job->plan->samples[slot_of(p, culprit)->sample];
             err_set(err, st, "%.160s: %.160s; --skip '%.150s' gets past it", name, why.text,
                     p->job->plan->listing.entries[sample->first].path);
@@ -287,7 +287,7 @@ static enum slimset_status write_reject(struct pipeline *p, struct shard_writer 
     enum slimset_status st = shard_reject(w, sample, s->failed, s->reject, s->text, err);
     if (st != SLIMSET_OK)
         return st;
-    name_sample(p, s, s->failed, name, sizeof name);
+    name_sample(p, s, s->failed, false, name, sizeof name);
     if (p->job->run->event != NULL) {
         char text[700];
         snprintf(text, sizeof text, "%s: %s", slimset_reject_name(s->reject), s->text);

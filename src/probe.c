@@ -266,7 +266,7 @@ static enum slimset_status refuse_boxes(struct probe *pr, struct slimset_error *
         char name[512];
         if (f->boxes == 0 || p->recipe->resize == SLIMSET_RESIZE_NONE || p->recipe->boxes == SLIMSET_BOXES_KEEP)
             continue;
-        listing_display(&p->listing, &p->listing.entries[f->box_entry], name, sizeof name);
+        listing_display(&p->listing, &p->listing.entries[f->box_entry], true, name, sizeof name);
         return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels (%s), and resizing would move the pixels under them: "
                        "--boxes keep leaves them as they are, without --resize nothing moves", name, kinds[f->box_kind]);
     }

@@ -354,8 +354,8 @@ static enum slimset_status locate(struct slimset_reader *r, const struct slimset
 enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t i, uint32_t k,
                                         void **data, size_t *n, struct slimset_error *err)
 {
-    const struct slimset_sample *s;
-    const struct slimset_field *f;
+    const struct slimset_sample *s = NULL;
+    const struct slimset_field *f = NULL;
     struct slimset_text key, name;
     char path[DATASET_PATH_MAX];
     uint64_t offset = 0, file_bytes;

@@ -62,8 +62,8 @@ AVX2_INLINE void widen_unit(__m256i a, __m256i b, uint8_t *to)
 struct strip {
     int64_t x;
     uint32_t units, mask;
-    uint8_t *
-        ring; /* [pair & mask][unit][4 registers]: samples 0-3|16-19, 4-7|20-23, 8-11|24-27, 12-15|28-31 */
+    /* [pair & mask][unit][4 registers]: samples 0-3|16-19, 4-7|20-23, 8-11|24-27, 12-15|28-31 */
+    uint8_t *ring;
 };
 
 AVX2_INLINE uint8_t *strip_pair(const struct strip *s, uint32_t pair)
@@ -281,7 +281,7 @@ AVX2_INLINE void horizontal(const struct kernel_job *job, int groups)
     }
 }
 
-/* Sixteen columns of 32 bytes into rows of 16 bytes: row[i] holds two rows, byte i of either lane. */
+/* Sixteen columns of 32 bytes into rows of 16: row[i] holds two rows, byte i of either lane. */
 AVX2_INLINE void transpose_bytes(const uint8_t *cols, __m256i row[16])
 {
     __m256i a[16], b[16];

@@ -109,7 +109,7 @@ static const struct sock_filter common_filter[] = {
     ALLOW(SYS_pread64), ALLOW(SYS_fstat), ALLOW(SYS_recvmsg), ALLOW(SYS_sendmsg), ALLOW(SYS_close),
     ALLOW(SYS_futex), ALLOW(SYS_read), ALLOW(SYS_write),
     ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_brk), ALLOW(SYS_madvise), ALLOW(SYS_mprotect),
-    ALLOW(SYS_lseek), ALLOW(SYS_pwrite64), ALLOW(SYS_fstatfs),
+    ALLOW(SYS_lseek), ALLOW(SYS_pwrite64), ALLOW(SYS_fstatfs), ALLOW(SYS_ftruncate),
 #ifdef SYS_newfstatat
     ALLOW(SYS_newfstatat),
 #endif

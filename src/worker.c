@@ -187,8 +187,11 @@ static int list_once(void)
         bytes = done.spool_bytes;
         format = FORMAT_TAR;
     }
+    struct archive_limits limits = archive_limits_default;
+    limits.check_space = check_space;
+    limits.space_arg = &l;
     if (st == SLIMSET_OK)
-        st = archive_list(fd, offset, bytes, format, 1, l.spool_fd, &archive_limits_default, list_member, &l, &result, &err);
+        st = archive_list(fd, offset, bytes, format, 1, l.spool_fd, &limits, list_member, &l, &result, &err);
     struct slimset_error flush_err = {0};
     if (flush(&l, &flush_err) != SLIMSET_OK)
         return EXIT_PROTOCOL;

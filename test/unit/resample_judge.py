@@ -4,7 +4,7 @@
 
 Lanczos against Pillow's, nearest against Pillow's, the orientations against Image.transpose, 16 bits
 against the filter's definition in float64, and the siting of halved chroma planes. Compiles the
-module into a temporary shared object with $CC (gcc). Without photos, smoothed noise stands in.
+module into a temporary library with $CC (gcc). Without photos, smoothed noise stands in.
 """
 import ctypes as c
 import os

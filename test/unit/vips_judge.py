@@ -459,6 +459,10 @@ def judge_gif(j):
     at = data.rindex(b"\0;")
     judge_cut(j, "gif", data, "gif", 1, at - 4)
     judge_flip(j, "gif", data, "gif")
+    at = data.index(b",\0\0\0\0\x3d\0\x2b\0") + 10  # the LZW code size behind the first descriptor
+    for size in (0, 12, 32, 125, 255):
+        if rejected(j.decode(data[:at] + bytes([size]) + data[at + 1:], "gif"), "corrupt"):
+            report("gif_code_size_%d" % size, "accepted")
     got = j.decode(data[:-1], "gif")
     report("gif_no_trailer", differs(got, want) or (None if got["notes"] & WARNING else "no note"))
 
