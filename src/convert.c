@@ -404,16 +404,17 @@ static uint8_t box_kind(const uint8_t *data, size_t n)
     return 0;
 }
 
-static enum slimset_status probe_image(struct converter *c, const uint8_t *data, size_t n, struct work *w,
-                                       struct slimset_error *err)
+/* What the pixels show. A JPEG is taken for a photograph unseen: nothing depends on its pixels. */
+static enum slimset_status look_at_pixels(struct converter *c, const uint8_t *data, size_t n, struct work *w,
+                                          struct slimset_error *err)
 {
     struct item_field *f = w->field;
-    enum slimset_status st = prepare(c, data, n, w, err);
-    if (st == SLIMSET_OK)
-        st = decode_image(c->decoder, data, n, &w->info, DECODE_LABELS, 1, false, &c->decoded, &f->notes, err);
+    struct pixels_stats stats;
+    if (w->info.format == FORMAT_JPEG)
+        return SLIMSET_OK;
+    enum slimset_status st = decode_image(c->decoder, data, n, &w->info, DECODE_LABELS, 1, false, &c->decoded, &f->notes, err);
     if (st != SLIMSET_OK)
         return st;
-    struct pixels_stats stats;
     pixels_stats(&c->decoded, &stats);
     f->values = stats.values;
     f->max_value = stats.max_value;
@@ -422,16 +423,27 @@ static enum slimset_status probe_image(struct converter *c, const uint8_t *data,
     f->real_alpha = c->decoded.alpha && !pixels_alpha_opaque(&c->decoded);
     for (uint32_t i = 0; i < c->decoded.palette_n; i++)
         f->real_alpha |= c->decoded.palette[i][3] != 255;
-    uint32_t notes = f->notes;
-    c->probe.len = 0;
-    st = convert_image(c, data, n, w, &c->probe, err);
-    if (st == SLIMSET_BAD_INPUT && err->reject == SLIMSET_REJECT_DEPTH) { /* the plan decides; not this file's fault */
-        c->probe.len = n;
-        st = SLIMSET_OK;
+    return SLIMSET_OK;
+}
+
+static enum slimset_status probe_image(struct converter *c, const uint8_t *data, size_t n, struct work *w,
+                                       struct slimset_error *err)
+{
+    struct item_field *f = w->field;
+    enum slimset_status st = prepare(c, data, n, w, err);
+    if (st == SLIMSET_OK)
+        st = look_at_pixels(c, data, n, w, err);
+    if (st == SLIMSET_OK && (w->in->flags & ITEM_PROBE_SIZE)) {
+        c->probe.len = 0;
+        st = convert_image(c, data, n, w, &c->probe, err);
+        if (st == SLIMSET_BAD_INPUT && err->reject == SLIMSET_REJECT_DEPTH) { /* the plan decides; not this file's fault */
+            c->probe.len = n;
+            st = SLIMSET_OK;
+        }
+        f->probe_bytes = c->probe.len;
     }
-    f->probe_bytes = c->probe.len;
     f->payload_bytes = 0;
-    f->notes = notes;
+    f->notes = 0;
     f->format = f->in_format;
     return st;
 }

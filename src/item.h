@@ -44,7 +44,10 @@ struct item_input {
     uint8_t known_bytes;   /* 1: `bytes` must be met exactly */
 };
 
-enum { ITEM_SHIFT_16 = 1 /* 16-bit values may become 8-bit by >> 8 */ };
+enum {
+    ITEM_SHIFT_16 = 1,  /* 16-bit values may become 8-bit by >> 8 */
+    ITEM_PROBE_SIZE = 2 /* ITEM_PROBE: convert it as well, for probe_bytes */
+};
 
 struct item_request {
     uint64_t ticket;
@@ -70,7 +73,7 @@ struct item_field {
     uint8_t real_alpha;   /* alpha that is not opaque everywhere */
     uint8_t boxes;        /* text: 1 VOC XML, 2 COCO JSON, 3 labelme JSON */
     uint8_t zero[6];
-    uint64_t probe_bytes; /* size this input would have in the codec that the request names */
+    uint64_t probe_bytes; /* with ITEM_PROBE_SIZE: what it would have in the codec that the request names */
 };
 
 struct item_answer {

@@ -44,7 +44,7 @@ uint16_t pixels_background(const struct image *im, unsigned plane, const uint8_t
 
 struct pixels_stats {
     uint32_t values;         /* distinct values of a one-channel image, up to 65; 0 for more channels */
-    uint32_t max_value;
+    uint32_t max_value;      /* of the rows looked at (at most about 64), as are the shares */
     uint32_t zero_permille;  /* pixels that are 0 in the first plane */
     uint32_t equal_permille; /* horizontal neighbours equal in all colour planes */
 };

@@ -12,7 +12,8 @@
 #include "sniff.h"
 
 enum {
-    PROBE_FILES = 32,   /* per rule: enough for a majority, cheap beside any run */
+    PROBE_FILES = 16,   /* per rule: enough for a majority, cheap beside any run */
+    PROBE_SIZES = 4,    /* of these are converted, for an idea of the output's size */
     PHOTO_PERMILLE = 500 /* equal neighbours: photographs have fewer, drawings and label maps more */
 };
 
@@ -60,8 +61,10 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     if (a->status != SLIMSET_OK)
         return; /* a reject of the run proper, which will say so */
     f->n++;
-    f->in_bytes += i->in_bytes;
-    f->out_bytes += i->probe_bytes;
+    if (i->probe_bytes > 0) {
+        f->in_bytes += i->in_bytes;
+        f->out_bytes += i->probe_bytes;
+    }
     f->images += role_is_image_format(i->in_format);
     f->jpeg += i->in_format == FORMAT_JPEG;
     f->one_channel += i->values > 0;
@@ -69,7 +72,7 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     f->sparse16 += i->values > 0 && i->in_bits == 16 && i->zero_permille >= 50;
     f->bits16 += i->in_bits == 16;
     f->alpha += i->real_alpha;
-    f->photo += i->equal_permille < PHOTO_PERMILLE;
+    f->photo += i->in_format == FORMAT_JPEG || i->equal_permille < PHOTO_PERMILLE;
     if (i->max_value > f->max_value)
         f->max_value = i->max_value;
     if (i->boxes != 0) {
@@ -93,10 +96,17 @@ static enum slimset_status collect(struct probe *pr, bool *got, struct slimset_e
     return SLIMSET_OK;
 }
 
+static int by_hash(const void *pa, const void *pb)
+{
+    const struct candidate *a = pa, *b = pb;
+    return a->hash < b->hash ? -1 : a->hash > b->hash;
+}
+
 static enum slimset_status look(struct probe *pr, size_t rule, struct slimset_error *err)
 {
     struct findings *f = &pr->f[rule];
     struct request r;
+    qsort(f->file, f->n_files, sizeof f->file[0], by_hash);
     for (unsigned i = 0; i < f->n_files; i++) {
         uint32_t failed;
         bool got;
@@ -109,8 +119,10 @@ static enum slimset_status look(struct probe *pr, size_t rule, struct slimset_er
             st = request_open(&r, pr->p, f->file[i].entry, 1, ITEM_PROBE, rule * PROBE_FILES + i, &failed, err);
         if (st == SLIMSET_BAD_INPUT)
             continue;
-        if (st == SLIMSET_OK)
+        if (st == SLIMSET_OK) {
+            r.item.input[0].flags |= i < PROBE_SIZES ? ITEM_PROBE_SIZE : 0;
             st = pool_submit(pr->pool, &r.item, r.fds, err);
+        }
         if (st != SLIMSET_OK)
             return st;
     }

@@ -256,7 +256,7 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
                                          struct slimset_field_view *view, struct slimset_error *err)
 {
     const struct slimset_sample *s;
-    const struct slimset_field *f;
+    const struct slimset_field *f = NULL;
     struct slimset_field_view v = {0};
     enum slimset_status st = field_record(reader, i, k, &s, &f, err);
     if (st == SLIMSET_OK)
