@@ -23,7 +23,7 @@ import common
 Image.MAX_IMAGE_PIXELS = None
 VERSION = 1  # raise when what is made changes: old corpora are then made again
 CLASSES = ("birch", "coral", "delta", "ember", "fjord", "grove")
-DEFAULTS = {"jpg1024": 240, "png1024": 80, "mixed": 800}
+DEFAULTS = {"jpg1024": 240, "png1024": 160, "mixed": 800}
 FOLDERS = ("/usr/share/wallpapers", "/usr/share/backgrounds")
 # Gives the cuts the fine grain that photographs have and re-saved wallpapers have lost; without it
 # they compress better than any camera's picture. Levels (standard deviation), chosen for the bytes per picture

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The yardstick of the whole program: the bare job in one process, with the project's own modules and nothing
- * around them: no walk, no plan, no workers, no sandbox, no checksums, no index, no fsync. What `slimset
- * pack -j1` needs beyond this is what the rest of the program costs.
+ * The yardstick of the whole program: the bare job in one process, with the project's own modules
+ * and nothing around them: no walk, no plan, no workers, no sandbox, no checksums, no index, no
+ * fsync. What `slimset pack -j1` needs beyond this is what the rest of the program costs.
  *
  *   floor long:512|short:256 OUTPUT LIST
  *
- * LIST names one file a line (JPEG or PNG). Each is read, decoded, resized with Lanczos-3 and written as JPEG
- * quality 90, 4:2:0, optimised, to the end of OUTPUT. Prints "images N", "cpu_ms_per_image X", "bytes N".
+ * LIST names one file a line (JPEG or PNG). Each is read, decoded, resized with Lanczos-3 and
+ * written as JPEG quality 90, 4:2:0, optimised, to the end of OUTPUT. Prints "images N",
+ * "cpu_ms_per_image X", "bytes N".
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,8 +45,8 @@ static unsigned denominator(const struct geometry *g)
     return ratio >= 16 ? 8 : ratio >= 8 ? 4 : ratio >= 4 ? 2 : 1;
 }
 
-static enum slimset_status decode(struct floor *f, const uint8_t *data, size_t n, struct geometry *g,
-                                  int *orientation, struct slimset_error *err)
+static enum slimset_status decode(struct floor *f, const uint8_t *data, size_t n,
+                                  struct geometry *g, int *orientation, struct slimset_error *err)
 {
     struct image_info info = {0};
     uint32_t notes = 0;
@@ -64,7 +65,8 @@ static enum slimset_status decode(struct floor *f, const uint8_t *data, size_t n
 
 static enum slimset_status one(struct floor *f, const char *path, struct slimset_error *err)
 {
-    static const struct jpeg_settings settings = {.quality = 90, .subsampling = JPEG_420, .optimise = true};
+    static const struct jpeg_settings settings = {
+        .quality = 90, .subsampling = JPEG_420, .optimise = true};
     static const uint8_t white[3] = {255, 255, 255};
     uint8_t *data = NULL;
     size_t n = 0;
@@ -74,8 +76,11 @@ static enum slimset_status one(struct floor *f, const char *path, struct slimset
     if (st == SLIMSET_OK)
         st = decode(f, data, n, &g, &orientation, err);
     if (st == SLIMSET_OK) {
-        struct resize_job job = {
-            .geometry = &g, .orientation = orientation, .sub_x = 2, .sub_y = 2, .background = white};
+        struct resize_job job = {.geometry = &g,
+                                 .orientation = orientation,
+                                 .sub_x = 2,
+                                 .sub_y = 2,
+                                 .background = white};
         st = resize_image(f->resampler, &f->decoded, &job, &f->scratch, &f->small, err);
     }
     f->out.len = 0;

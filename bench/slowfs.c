@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A read-only view of a folder in which every read takes a while, as on a network share or a disk that seeks:
+ * A read-only view of a folder in which every read takes a while, as on a network share or a disk
+ * that seeks:
  *
  *   SLOWFS_ROOT=FOLDER SLOWFS_MS=5 slowfs MOUNTPOINT [FUSE OPTIONS]
  *
- * Requests wait side by side (many threads), so a reader that asks ahead is faster than one that asks for one file
- * after the other. The kernel caches what was read as it does for a disk; mount again for a cold cache.
+ * Requests wait side by side (many threads), so a reader that asks ahead is faster than one that
+ * asks for one file after the other. The kernel caches what was read as it does for a disk; mount
+ * again for a cold cache.
  */
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
@@ -20,13 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static int root_fd = -1;         /* set once in main, then read only */
+static int root_fd = -1; /* set once in main, then read only */
 static struct timespec read_cost;
 
-static const char *below(const char *path)
-{
-    return path[1] ? path + 1 : ".";
-}
+static const char *below(const char *path) { return path[1] ? path + 1 : "."; }
 
 static void *slow_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 {
@@ -77,7 +76,8 @@ static int slow_open(const char *path, struct fuse_file_info *fi)
     return 0;
 }
 
-static int slow_read(const char *path, char *buffer, size_t n, off_t offset, struct fuse_file_info *fi)
+static int slow_read(const char *path, char *buffer, size_t n, off_t offset,
+                     struct fuse_file_info *fi)
 {
     (void)path;
     nanosleep(&read_cost, NULL);

@@ -42,6 +42,7 @@ struct pack {
     struct buf recipe_text;
     struct index old;             /* OUT/slimset.index; zero when there is none that counts */
     struct plan plan;
+    unsigned jobs;
     struct pool *pool;
     struct known known;
     enum shard_state *state;      /* one a plan shard */
@@ -561,7 +562,7 @@ static enum slimset_status same_as_old(struct pack *p, bool *same, struct slimse
 static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
 {
     struct walk_settings walk = {.recipe = p->recipe, .run = p->run, .work_dir = p->dirs.work, .out_dir = p->dirs.out};
-    struct pool_settings pool = {.recipe = p->recipe, .jobs = p->run->jobs != 0 ? p->run->jobs : cpus(),
+    struct pool_settings pool = {.recipe = p->recipe, .jobs = p->jobs,
                                  .in_process = p->run->in_process};
     enum slimset_status st = walk_sources(&p->plan.listing, &walk, err);
     if (st == SLIMSET_OK)
@@ -601,7 +602,7 @@ static void announce(struct pack *p)
 
 static enum slimset_status run_to_do(struct pack *p, struct slimset_error *err)
 {
-    struct pipeline_job job = {.plan = &p->plan, .pool = p->pool, .run = p->run, .dirs = &p->dirs, .rejects = p->rejects_before};
+    struct pipeline_job job = {.plan = &p->plan, .pool = p->pool, .run = p->run, .dirs = &p->dirs, .rejects = p->rejects_before, .jobs = p->jobs};
     size_t *todo = calloc(p->plan.n_shards + 1, sizeof *todo);
     if (todo == NULL)
         return err_nomem(err, p->plan.n_shards * sizeof *todo);
@@ -624,6 +625,18 @@ static enum slimset_status run_to_do(struct pack *p, struct slimset_error *err)
     if (st == SLIMSET_OK)
         st = pipeline_run(&job, err);
     free(todo);
+    return st;
+}
+
+static enum slimset_status tell_oversized(struct pack *p, struct index *ix, struct slimset_error *err)
+{
+    uint64_t n = 0;
+    enum slimset_status st = index_touch(ix, ix->parts, ix->n_parts * sizeof *ix->parts, err);
+    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_parts; i++)
+        n += ix->parts[i].bytes > p->recipe->shard_bytes;
+    if (n > 0 && p->recipe->layout == SLIMSET_LAYOUT_SHARDS)
+        run_note(p->run, SLIMSET_EVENT_NOTE, "%llu samples are larger than --shard-size: each has a shard file of its own",
+                 (unsigned long long)n);
     return st;
 }
 
@@ -654,6 +667,8 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
         st = index_open(p->dirs.out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, false, &now, err);
     if (st == SLIMSET_OK)
         st = known_save(&p->plan.listing, &now, p->dirs.work, err);
+    if (st == SLIMSET_OK)
+        st = tell_oversized(p, &now, err);
     if (st == SLIMSET_OK)
         st = report_count(&now, p->report, err);
     index_close(&now);
@@ -719,6 +734,7 @@ enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const stru
     if (st != SLIMSET_OK)
         return st;
     raise_descriptors();
+    p.jobs = run->jobs != 0 ? run->jobs : cpus();
     plan_init(&p.plan, recipe);
     st = recipe_text(recipe, &p.recipe_text, err);
     if (st == SLIMSET_OK)

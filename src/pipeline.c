@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/io.h"
@@ -13,7 +14,7 @@
 
 enum {
     AHEAD_BYTES = 64 << 20,     /* of inputs opened and read ahead */
-    AHEAD_FILES = 96,           /* descriptors for them */
+    AHEAD_FILES = 96,           /* descriptors for them, where the limit leaves so many */
     PENDING_BYTES = 64 << 20,   /* of answers that wait for their turn */
     SHARDS_IN_FLIGHT = 3,       /* finished ones wait that long for their sync */
     PROGRESS_NS = 100000000
@@ -40,7 +41,7 @@ struct pipeline {
     uint64_t head, submitted, opened; /* tickets: next to write, to submit, to open */
     size_t open_todo, open_sample;    /* where opening stands */
     uint64_t ahead_bytes, pending_bytes, in_done;
-    size_t ahead_files;
+    size_t ahead_files, max_ahead_files;
     struct shard_writer *writer;      /* SHARDS_IN_FLIGHT of them */
     size_t writing;                   /* todo number of the current shard; shards before it are finished */
     size_t synced;                    /* todo number up to which fragments are written */
@@ -200,7 +201,7 @@ static enum slimset_status open_ahead(struct pipeline *p, struct slimset_error *
     bool busy = false;
     enum slimset_status st = SLIMSET_OK;
     while (st == SLIMSET_OK && !busy && p->opened - p->head < p->n_window &&
-           (p->opened == p->submitted || (p->ahead_bytes < AHEAD_BYTES && p->ahead_files < AHEAD_FILES)) && next_sample(p, &shard))
+           (p->opened == p->submitted || (p->ahead_bytes < AHEAD_BYTES && p->ahead_files < p->max_ahead_files)) && next_sample(p, &shard))
         st = open_one(p, shard, &busy, err);
     return st;
 }
@@ -385,9 +386,20 @@ static enum slimset_status loop(struct pipeline *p, struct slimset_error *err)
     return st;
 }
 
+/* What RLIMIT_NOFILE leaves for inputs ahead: workers take two each (slow ones too) and hold three requests, the
+ * rest is for folders, archives and shards. */
+static size_t ahead_files(unsigned jobs)
+{
+    struct rlimit l;
+    rlim_t reserved = 16 + 7 * (rlim_t)jobs;
+    if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur > reserved + AHEAD_FILES)
+        return AHEAD_FILES;
+    return l.rlim_cur > reserved + 2 ? (size_t)(l.rlim_cur - reserved) : 2;
+}
+
 enum slimset_status pipeline_run(struct pipeline_job *job, struct slimset_error *err)
 {
-    struct pipeline p = {.job = job};
+    struct pipeline p = {.job = job, .max_ahead_files = ahead_files(job->jobs)};
     p.n_window = job->run->window != 0 ? job->run->window : 256;
     p.window = calloc(p.n_window, sizeof *p.window);
     p.writer = calloc(SHARDS_IN_FLIGHT, sizeof *p.writer);

@@ -23,6 +23,7 @@ struct pipeline_job {
     const struct out_dirs *dirs;
     const size_t *todo;            /* shards, in order */
     size_t n_todo;
+    unsigned jobs;                 /* workers, for the budget of descriptors */
     uint64_t rejects;              /* in: found so far (unreadable inputs, kept shards); out: with this run's */
     uint64_t samples_total, samples_done, in_bytes_total;
     uint64_t out_bytes;

@@ -61,8 +61,8 @@ enum slimset_status pool_spawn(const char *kind, int child_socket, int child_slo
     char *argv[] = {(char *)"slimset-worker", (char *)(uintptr_t)kind, NULL};
     char *env[] = {NULL};
     pid_t child;
-    /* duplicates far away first: one of the two may sit on the other's number */
-    int s = fcntl(child_socket, F_DUPFD_CLOEXEC, 64), m = child_slots >= 0 ? fcntl(child_slots, F_DUPFD_CLOEXEC, 64) : -1;
+    /* duplicates behind 3 and 4 first: one of the two may sit on the other's number */
+    int s = fcntl(child_socket, F_DUPFD_CLOEXEC, 5), m = child_slots >= 0 ? fcntl(child_slots, F_DUPFD_CLOEXEC, 5) : -1;
     if (s < 0 || (child_slots >= 0 && m < 0)) {
         enum slimset_status st = err_os(err, "starting a worker");
         if (s >= 0)
