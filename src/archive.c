@@ -184,7 +184,7 @@ static enum slimset_status inner_open(const struct walk *w, const struct record 
     struct lister *l = w->l;
     uint8_t head[SNIFF_BYTES];
     size_t n;
-    uint64_t at, end;
+    uint64_t at = 0, end;
     const bool deflate = (r->flags & RECORD_DEFLATE) != 0;
     const struct archive_member m = {.offset = r->offset,
                                      .packed_bytes = r->packed_bytes,
