@@ -102,11 +102,25 @@ static int by_hash(const void *pa, const void *pb)
     return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
+/* Asks the kernel for all files of a rule at once: on slow media their reads then wait side by side. */
+static void ask_ahead(const struct probe *pr, const struct findings *f)
+{
+    struct request r;
+    struct slimset_error ignored;
+    uint32_t failed;
+    for (unsigned i = 0; i < f->n_files; i++)
+        if (request_open(&r, pr->p, f->file[i].entry, 1, ITEM_PROBE, 0, &failed, &ignored) == SLIMSET_OK) {
+            request_readahead(&r);
+            request_close(&r);
+        }
+}
+
 static enum slimset_status look(struct probe *pr, size_t rule, struct slimset_error *err)
 {
     struct findings *f = &pr->f[rule];
     struct request r;
     qsort(f->file, f->n_files, sizeof f->file[0], by_hash);
+    ask_ahead(pr, f);
     for (unsigned i = 0; i < f->n_files; i++) {
         uint32_t failed;
         bool got;

@@ -72,7 +72,7 @@ static void test_archived_trees(void)
     CHECK(!is_shard("images/0.jpg\nimages/1.jpg\nlabels/0.txt\nlabels/1.txt"));
     CHECK(!is_shard("0.jpg\n0.jpg\n1.jpg\n1.cls")); /* a field twice */
     CHECK(!is_shard("0.jpg\n0.txt\n0.jpg"));
-    CHECK(!is_shard("0.jpg\n!0.cls"));
+    CHECK(!is_shard("!0.jpg\n0.cls")); /* a member that cannot be read */
     CHECK(!is_shard("0.jpg\n0.cls\n1.jpg\n2.jpg\n3.jpg\n4.jpg")); /* two fields are not the rule */
 }
 
@@ -83,26 +83,27 @@ static void test_prefix(void)
     CHECK(!is_shard_below("x/", ".a.jpg\n.a.cls"));
 }
 
-/* Thousands of fields of one key are no shard anybody wrote, but must not take the run's time. */
+/* The frames of a video, clip.000000.jpg and so on, have one key for WebDataset. Nobody means a sample of thousands of
+ * fields, none can hold them, and finding that out must not take the run's time. */
 static void test_one_key_for_all(void)
 {
-    enum { N = 100000 };
+    enum { N = 30000 };
     struct listing l;
     struct timespec a, b;
     char name[32];
     listing_init(&l);
     for (int i = 0; i < N; i++) {
-        struct entry e = {.path_bytes = (uint32_t)snprintf(name, sizeof name, "a.%06d", i)};
+        struct entry e = {.path_bytes = (uint32_t)snprintf(name, sizeof name, "clip.%06d.jpg", i)};
         e.path = listing_string(&l, "", name, e.path_bytes);
         CHECK_INT(listing_add(&l, &e, &err), SLIMSET_OK);
     }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
-    webdataset_is(l.entries, l.n_entries, 0);
+    CHECK(!webdataset_is(l.entries, l.n_entries, 0));
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
     double seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
-    if (seconds > 2)
+    if (seconds > 1)
         printf("  %d members of one key: %.1f s\n", N, seconds);
-    CHECK(seconds <= 2);
+    CHECK(seconds <= 1);
     listing_fini(&l);
 }
 
