@@ -58,7 +58,7 @@ static bool read_alpha(struct options *o, struct slimset_recipe *recipe)
 static bool read_depth(struct options *o, struct slimset_recipe *recipe)
 {
     if (o->choice >= 0) {
-        recipe->depth = o->choice == 0 ? SLIMSET_DEPTH_KEEP : SLIMSET_DEPTH_8_AUTO;
+        recipe->depth = SLIMSET_DEPTH_KEEP;
         return true;
     }
     double lo, hi;
@@ -73,7 +73,7 @@ static bool read_depth(struct options *o, struct slimset_recipe *recipe)
             return true;
         }
     }
-    return options_bad_value(o, "keep, 8:auto or 8:LO,HI with 0 <= LO < HI <= 65535 is wanted");
+    return options_bad_value(o, "keep or 8:LO,HI with 0 <= LO < HI <= 65535 is wanted");
 }
 
 static bool read_resize(struct options *o, struct pack_request *r)
@@ -150,7 +150,7 @@ static enum option_result layout_option(struct options *o, int id, struct pack_r
     case OPT_TO: recipe->layout = (enum slimset_layout)(SLIMSET_LAYOUT_SHARDS + o->choice); break;
     case OPT_SHARD_SIZE:
         /* The least that holds a small sample in a tar; the most that any file system takes. */
-        good = options_size(o, 10000, UINT64_C(8000000000000), &recipe->shard_bytes);
+        good = options_size(o, 1000000, UINT64_C(8000000000000), &recipe->shard_bytes);
         break;
     case OPT_SHARD_COUNT:
         good = options_number(o, 1, 1000000, &n);

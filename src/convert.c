@@ -289,6 +289,8 @@ static bool needs_no_resize(const struct work *w, const struct image *im, const 
     return true;
 }
 
+static const uint8_t no_label[3] = {0, 0, 0}; /* what a mask is padded with */
+
 /* c->decoded into *result: right size, upright. */
 static enum slimset_status to_size(struct converter *c, struct work *w, struct image **result, struct slimset_error *err)
 {
@@ -298,7 +300,7 @@ static enum slimset_status to_size(struct converter *c, struct work *w, struct i
         .geometry = &w->geometry, .orientation = w->info.orientation, .nearest = w->labels,
         .sub_x = r->subsampling == SLIMSET_SUBSAMPLING_444 ? 1 : 2,
         .sub_y = r->subsampling == SLIMSET_SUBSAMPLING_420 ? 2 : 1,
-        .background = r->background};
+        .background = w->labels ? no_label : r->background};
     if (w->geometry.resized)
         w->field->notes |= NOTE_RESIZED | (w->labels ? NOTE_NEAREST : 0);
     if (w->info.orientation != 1)
@@ -326,7 +328,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
 {
     struct item_field *f = w->field;
     bool srgb = c->recipe.color == SLIMSET_COLOR_SRGB && !w->labels;
-    enum decode_want want = w->in->role == SLIMSET_ROLE_MASK ? DECODE_LABELS
+    enum decode_want want = w->labels ? DECODE_LABELS
                             : w->codec == SLIMSET_CODEC_JPEG ? DECODE_NATIVE : DECODE_RGB;
     struct image *im;
     enum slimset_status st = decode_image(c->decoder, data, n, &w->info, want, scale_denom(w), srgb, &c->decoded,
@@ -362,13 +364,20 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
     return SLIMSET_OK;
 }
 
+/* Nothing in the recipe touches pixels: a field of codec KEEP keeps its bytes. */
+static bool keeps_pixels(const struct slimset_recipe *r)
+{
+    return r->resize == SLIMSET_RESIZE_NONE && r->channels == 0 && r->color == SLIMSET_COLOR_KEEP &&
+           r->depth == SLIMSET_DEPTH_KEEP && r->alpha != SLIMSET_ALPHA_REJECT;
+}
+
 static enum slimset_status convert_image(struct converter *c, const uint8_t *data, size_t n, struct work *w,
                                          struct buf *out, struct slimset_error *err)
 {
     enum slimset_status st = prepare(c, data, n, w, err);
     if (st != SLIMSET_OK)
         return st;
-    if (w->in->codec == SLIMSET_CODEC_KEEP && c->recipe.resize == SLIMSET_RESIZE_NONE)
+    if (w->in->codec == SLIMSET_CODEC_KEEP && keeps_pixels(&c->recipe))
         return pass_through(c, data, n, w, false, out, err);
     bool fits = already_fits(c, w), strip = !c->recipe.keep_metadata;
     if (fits && !c->recipe.reencode_all)

@@ -54,7 +54,7 @@ enum slimset_status item_answer_check(const struct item_request *req, const uint
         return broken(err, "a wrong length");
     if (a->ticket != req->ticket)
         return broken(err, "another item's number");
-    if (a->status > SLIMSET_IO || a->reject >= SLIMSET_REJECT_COUNT ||
+    if ((a->status > SLIMSET_IO && a->status != SLIMSET_INTERNAL) || a->reject >= SLIMSET_REJECT_COUNT ||
         (a->status == SLIMSET_BAD_INPUT) != (a->reject != SLIMSET_REJECT_NONE))
         return broken(err, "an unknown status");
     if (a->status != SLIMSET_OK ? a->n_fields != 0 || a->failed_input >= req->n_inputs : a->n_fields != req->n_inputs)

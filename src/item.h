@@ -78,7 +78,7 @@ struct item_field {
 
 struct item_answer {
     uint64_t ticket;
-    uint32_t status;      /* enum slimset_status: OK, BAD_INPUT, NEED_SLOW, NO_MEMORY, IO */
+    uint32_t status;      /* enum slimset_status: OK, BAD_INPUT, NEED_SLOW, NO_MEMORY, IO, INTERNAL */
     uint32_t reject;
     int32_t os_errno;
     uint32_t failed_input;

@@ -30,6 +30,7 @@
 #include "recipe.h"
 #include "report.h"
 #include "request.h"
+#include "sandbox.h"
 #include "shard.h"
 
 enum shard_state { SHARD_EMPTY = 0, SHARD_KEPT, SHARD_RESUMED, SHARD_TO_DO };
@@ -54,8 +55,6 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
 {
     if (run->out == NULL && !run->dry_run)
         return err_set(err, SLIMSET_USAGE, "no output folder given (-o OUT)");
-    if (r->depth == SLIMSET_DEPTH_8_AUTO)
-        return err_set(err, SLIMSET_USAGE, "--depth 8:auto: not in this version; give the range, for example --depth 8:0,4095");
     if (r->shard_bytes < 1000000)
         return err_set(err, SLIMSET_USAGE, "--shard-size %llu: at least 1 MB", (unsigned long long)r->shard_bytes);
     if (r->alpha == SLIMSET_ALPHA_KEEP && r->output == SLIMSET_OUTPUT_JPEG)
@@ -559,6 +558,17 @@ static enum slimset_status same_as_old(struct pack *p, bool *same, struct slimse
 
 /* --- the run ---------------------------------------------------------------------------------------------------------------- */
 
+/* A worker has answered by now (the probe): what holds it? */
+static void tell_sandbox(const struct pack *p)
+{
+    unsigned crashes, layers;
+    pool_facts(p->pool, &crashes, &layers);
+    if (layers != 0 && (layers & (SANDBOX_LANDLOCK | SANDBOX_SECCOMP)) != (SANDBOX_LANDLOCK | SANDBOX_SECCOMP))
+        run_note(p->run, SLIMSET_EVENT_WARNING, "this kernel gives workers no %s%s%s: decoders are less contained",
+                 layers & SANDBOX_LANDLOCK ? "" : "Landlock", layers & (SANDBOX_LANDLOCK | SANDBOX_SECCOMP) ? "" : " and no ",
+                 layers & SANDBOX_SECCOMP ? "" : "seccomp filter");
+}
+
 static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
 {
     struct walk_settings walk = {.recipe = p->recipe, .run = p->run, .work_dir = p->dirs.work, .out_dir = p->dirs.out};
@@ -575,6 +585,7 @@ static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
         st = plan_shards(&p->plan, p->run, err);
     if (st != SLIMSET_OK)
         return st;
+    tell_sandbox(p);
     struct listing *l = &p->plan.listing;
     qsort(l->left_out, l->n_left_out, sizeof *l->left_out, by_left_out_path);
     for (size_t i = 0; i < l->n_entries; i++)
@@ -733,6 +744,9 @@ enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const stru
     st = check_outside(run, err);
     if (st != SLIMSET_OK)
         return st;
+    bool keeps = recipe->resize == SLIMSET_RESIZE_NONE && recipe->output == SLIMSET_OUTPUT_AUTO && !recipe->reencode_all;
+    if (keeps && (recipe->quality != 90 || recipe->subsampling != SLIMSET_SUBSAMPLING_420 || !recipe->optimise))
+        run_note(run, SLIMSET_EVENT_WARNING, "JPEG settings change nothing here: without --resize or --codec bytes are kept");
     raise_descriptors();
     p.jobs = run->jobs != 0 ? run->jobs : cpus();
     plan_init(&p.plan, recipe);

@@ -437,7 +437,7 @@ static enum slimset_status accept_blob(struct pool *p, struct flight *f, uint8_t
         *got = true;
         return answer_reject(p, f, SLIMSET_REJECT_NO_DECODER, "no decoder for this format here (libvips is missing)", out, err);
     }
-    if (a->status == SLIMSET_NO_MEMORY || a->status == SLIMSET_IO) {
+    if (a->status == SLIMSET_NO_MEMORY || a->status == SLIMSET_IO || a->status == SLIMSET_INTERNAL) {
         st = err_set(err, a->status, "%.*s", (int)a->text_bytes, item_text(a));
         err->os_errno = a->os_errno;
         free(blob);

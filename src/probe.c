@@ -264,7 +264,8 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
     if (r->role == SLIMSET_ROLE_COPY || r->role == SLIMSET_ROLE_ARRAY)
         return SLIMSET_OK;
     char lossy[64] = "";
-    if (r->codec == SLIMSET_CODEC_JPEG || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
+    bool changes = recipe->channels != 0 || recipe->color == SLIMSET_COLOR_SRGB; /* without a codec: in the source's */
+    if (r->codec == SLIMSET_CODEC_JPEG || (changes && r->codec == SLIMSET_CODEC_KEEP && most(f->jpeg, f->n)) || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
         snprintf(lossy, sizeof lossy, " quality %d (lossy)", recipe->quality);
     run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: %llu files, %s (%s) -> %s%s (%s)", r->name, (unsigned long long)r->n_files,
              roles[r->role], why_role, codec_text(r->codec), lossy, why_codec);

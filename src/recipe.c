@@ -138,7 +138,7 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     static const char *const output[] = {"auto", "jpeg", "png", "webp", "keep", "raw"};
     static const char *const subsampling[] = {"4:2:0", "4:2:2", "4:4:4"};
     static const char *const alpha[] = {"flatten", "keep", "reject"};
-    static const char *const depth[] = {"keep", "8:range", "8:auto"};
+    static const char *const depth[] = {"keep", "8:range"};
     static const char *const classes[] = {"auto", "folder", "none"};
     static const char *const order[] = {"auto", "shuffled", "source"};
     static const char *const roles[] = {"skip", "copy", "image", "mask", "depth-map", "array", "label"};

@@ -228,6 +228,14 @@ enum slimset_status walk_archive(struct listing *l, uint16_t source, const struc
     }
     if (st != SLIMSET_OK)
         return st;
+    /* Workers only read it: a descriptor that cannot write is what they get. */
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->spool_fd);
+    int read_only = open(path, O_RDONLY | O_CLOEXEC);
+    if (read_only >= 0) {
+        close(s->spool_fd);
+        s->spool_fd = read_only;
+    }
     s->webdataset = settings->recipe->webdataset && (s->format == FORMAT_TAR || compressed) &&
                     webdataset_is(l->entries + to.first, l->n_entries - to.first, strlen(s->prefix));
     tell(&to);

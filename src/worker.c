@@ -219,13 +219,15 @@ int slimset_worker_main(int argc, char **argv)
     signal(SIGINT, SIG_IGN); /* Ctrl-C goes to the whole group; the coordinator decides */
     signal(SIGTERM, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
+    bool lists = strcmp(argv[1], "list") == 0;
+    close_range(lists ? WORKER_SLOTS_FD : WORKER_SLOTS_FD + 1, ~0u, 0); /* what the caller of slimset left open */
     int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; fd++)
         if (null >= 0 && null != fd)
             dup2(null, fd);
     if (null > 2)
         close(null);
-    if (strcmp(argv[1], "list") == 0)
+    if (lists)
         return list_once();
     bool slow = strcmp(argv[1], "slow") == 0;
     uint8_t *slots = mmap(NULL, WORKER_SLOTS * WORKER_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_SLOTS_FD, 0);

@@ -70,7 +70,7 @@ struct slimset_section {
 };
 
 /* META: UTF-8 text, lines "name=value\n", sorted by nothing but the order of the writer:
- *   tool, recipe.*, codec.* (library versions), fingerprint, layout, count.* (report counters). */
+ *   tool, codec.* (library versions), layout, recipe.* (every option that changes bytes). */
 
 /* SPLT: one per split, in byte order of their names. */
 struct slimset_split {

@@ -4,6 +4,7 @@ Runs with SLIMSET_IN_PROCESS as well."""
 import io
 import os
 import struct
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -157,6 +158,33 @@ def test_masks_are_nearest_and_exact():
         if got.mode == "P":
             top = int(np.asarray(want).max())
             assert got.getpalette()[:3 * top + 3] == want.getpalette()[:3 * top + 3]
+
+
+def test_small_depths_as_masks_and_depth_maps():
+    rng = np.random.default_rng(2)
+    os.makedirs("src/mask")
+    os.makedirs("src/depth")
+    for i, bits in enumerate((1, 2, 4)):
+        values = rng.integers(0, 1 << bits, (40, 60)).astype(np.uint8)
+        rows = np.unpackbits(values[..., None], axis=2, count=8)[..., 8 - bits:].reshape(40, 60 * bits)
+        body = b"".join(b"\0" + np.packbits(r).tobytes() for r in rows)
+        chunk = lambda t, d: struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d))
+        png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 60, 40, bits, 0, 0, 0, 0)) + \
+            chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b"")
+        for kind in ("mask", "depth"):
+            write(f"src/{kind}/{bits}.png", png)
+    for n, args in enumerate((["--resize", "30"], ["--resize", "pad:50x50"])):
+        pack("src", "-o", f"o{n}", *args, "--mask", "mask/*", "--depth-map", "depth/*")
+        for key, fields in stored(f"o{n}").items():
+            data, record = fields["png"]
+            assert record["bits"] == int(key[-1]), record
+            top = (1 << record["bits"]) - 1
+            got = np.asarray(Image.open(io.BytesIO(data)).convert("L")).astype(int) * top // 255
+            want = np.asarray(Image.open(f"src/{key}.png").convert("L")).astype(int) * top // 255
+            if n == 0:
+                assert np.array_equal(got, want[1::2, 1::2]), key
+            else:
+                assert got.shape == (50, 50) and (got[:8] == 0).all() and (got[-8:] == 0).all(), key
 
 
 def test_mask_of_another_size_is_a_reject():

@@ -91,12 +91,12 @@ static void test_choices(void)
         CHECK_INT(request.recipe.output, codecs[i].want);
         CHECK_INT(request.recipe.subsampling, samplings[i].want);
     }
-    CHECK(parse("s -o o --alpha black --depth 8:auto --channels keep --to tree --order source "
+    CHECK(parse("s -o o --alpha black --depth 8:0,4095 --channels keep --to tree --order source "
                 "--classes none"));
     CHECK_INT(request.recipe.background[0] + request.recipe.background[1] +
                   request.recipe.background[2],
               0);
-    CHECK_INT(request.recipe.depth, SLIMSET_DEPTH_8_AUTO);
+    CHECK_INT(request.recipe.depth, SLIMSET_DEPTH_8_RANGE);
     CHECK_INT(request.recipe.channels, 0);
     CHECK_INT(request.recipe.layout, SLIMSET_LAYOUT_TREE);
     CHECK_INT(request.recipe.order, SLIMSET_ORDER_SOURCE);
