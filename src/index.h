@@ -101,6 +101,11 @@ enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind ki
                                struct index *ix, struct slimset_error *err);
 void index_close(struct index *ix); /* a zeroed one is fine */
 
+/* Gives back the memory of the pages looked at so far: they come back from the file when they are needed. For walks over a whole
+ * index, so that a large one does not weigh on the process. */
+void index_forget(const struct index *ix);
+enum { INDEX_FORGET_EVERY = 8192 }; /* records of a walk between two calls: about a megabyte */
+
 /* Verifies the blocks under [p, p + n), once each. SLIMSET_DAMAGED names the block. p may be any
  * pointer; outside of the sections: damaged. n 0 is always fine. One thread at a time (it writes
  * `checked`). */

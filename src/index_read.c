@@ -185,6 +185,13 @@ static enum slimset_status find_sections(struct index *ix, struct slimset_error 
     return SLIMSET_OK;
 }
 
+void index_forget(const struct index *ix)
+{
+    madvise((void *)(uintptr_t)ix->base, ix->bytes, MADV_DONTNEED);
+}
+
+static enum slimset_status check_block(struct index *ix, uint64_t b, struct slimset_error *err);
+
 enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind kind, bool check_all,
                                struct index *ix, struct slimset_error *err)
 {
@@ -206,9 +213,12 @@ enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind ki
                      ix->n_samples);
     if (st == SLIMSET_OK)
         st = index_touch(ix, ix->meta, ix->meta_bytes, err);
-    if (st == SLIMSET_OK && check_all)
-        st = index_touch(ix, ix->base + SLIMSET_HEADER_BYTES,
-                         ix->header->sums_offset - SLIMSET_HEADER_BYTES, err);
+    for (uint64_t b = 0; check_all && st == SLIMSET_OK && b < ix->n_blocks; b++) {
+        if (!ix->checked[b])
+            st = check_block(ix, b, err);
+        if (b % 16 == 15) /* a megabyte at a time */
+            index_forget(ix);
+    }
     if (st != SLIMSET_OK)
         index_close(ix);
     return st;

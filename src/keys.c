@@ -51,6 +51,50 @@ static int by_folder_and_key(const void *pa, const void *pb)
     return c != 0 ? c : a->source < b->source ? -1 : a->source > b->source;
 }
 
+/* Sorts large records through an array of numbers: qsort would copy all of them aside. */
+static const struct entry *sorting; /* qsort has no argument; single-threaded coordinator */
+static int (*sorting_by)(const void *, const void *);
+
+static int by_number(const void *pa, const void *pb)
+{
+    const uint32_t *a = pa, *b = pb;
+    return sorting_by(&sorting[*a], &sorting[*b]);
+}
+
+static enum slimset_status sort_entries(struct entry *e, size_t n, int (*by)(const void *, const void *),
+                                        struct slimset_error *err)
+{
+    size_t sorted = 1;
+    while (sorted < n && by(&e[sorted - 1], &e[sorted]) <= 0)
+        sorted++;
+    if (sorted >= n)
+        return SLIMSET_OK;
+    if (n > UINT32_MAX)
+        return err_set(err, SLIMSET_USAGE, "more than %u files", UINT32_MAX);
+    uint32_t *order = malloc(n * sizeof *order);
+    if (order == NULL)
+        return err_nomem(err, n * sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    sorting = e;
+    sorting_by = by;
+    qsort(order, n, sizeof *order, by_number);
+    for (size_t i = 0; i < n; i++) { /* follow each cycle of the permutation once */
+        struct entry first = e[i];
+        size_t at = i;
+        while (order[at] != i) {
+            size_t next = order[at];
+            e[at] = e[next];
+            order[at] = (uint32_t)at;
+            at = next;
+        }
+        e[at] = first;
+        order[at] = (uint32_t)at;
+    }
+    free(order);
+    return SLIMSET_OK;
+}
+
 /* The stems of one folder, by hash; open addressing. */
 struct stems {
     uint64_t *slot; /* 0 free */
@@ -132,25 +176,22 @@ static enum slimset_status group_folder(const struct listing *l, struct entry *e
         e[i].key_bytes = e[i].dir_bytes + (uint32_t)stem;
     }
     free(stems.slot);
-    qsort(e, n, sizeof *e, by_folder_and_key);
-    return SLIMSET_OK;
+    return sort_entries(e, n, by_folder_and_key, err);
 }
 
 enum slimset_status keys_group(struct listing *l, struct slimset_error *err)
 {
-    qsort(l->entries, l->n_entries, sizeof *l->entries, by_folder_and_name);
-    for (size_t i = 0; i < l->n_entries;) {
+    enum slimset_status st = sort_entries(l->entries, l->n_entries, by_folder_and_name, err);
+    for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries;) {
         const struct entry *a = &l->entries[i];
         size_t m = i + 1;
         while (m < l->n_entries && l->entries[m].dir_bytes == a->dir_bytes &&
                memcmp(l->entries[m].path, a->path, a->dir_bytes) == 0)
             m++;
-        enum slimset_status st = group_folder(l, &l->entries[i], m - i, err);
-        if (st != SLIMSET_OK)
-            return st;
+        st = group_folder(l, &l->entries[i], m - i, err);
         i = m;
     }
-    return SLIMSET_OK;
+    return st;
 }
 
 bool keys_same(const struct entry *a, const struct entry *b)

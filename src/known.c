@@ -52,11 +52,15 @@ enum slimset_status known_load(struct known *k, int work_dir, struct index *ix, 
     k->input = malloc((ix->n_fields + 1) * sizeof *k->input);
     if (k->input == NULL)
         return err_nomem(err, ix->n_fields * sizeof *k->input);
-    enum slimset_status st = index_touch(ix, ix->fields, ix->n_fields * sizeof *ix->fields, err);
+    enum slimset_status st = SLIMSET_OK;
     for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
         const char *path;
         size_t n;
-        st = index_text(ix, ix->fields[i].path, &path, &n, err);
+        if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
+            index_forget(ix);
+        st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
+        if (st == SLIMSET_OK)
+            st = index_text(ix, ix->fields[i].path, &path, &n, err);
         if (st == SLIMSET_OK && n > 0)
             k->input[k->n++] = (struct known_input){.path_hash = hash_bytes(path, n), .bytes = ix->fields[i].in_bytes,
                                                     .content_hash = ix->fields[i].in_hash};
@@ -82,32 +86,49 @@ bool known_same_stat(const struct known_input *in, const struct entry *e)
     return in->bytes == e->bytes && in->mtime_ns == e->mtime_ns && in->inode == e->inode && in->mtime_ns != 0;
 }
 
+/* Content hashes of the inputs that are in the index, into the sorted records. */
+static enum slimset_status fill_hashes(struct known *k, struct index *ix, struct slimset_error *err)
+{
+    enum slimset_status st = SLIMSET_OK;
+    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
+        const char *path;
+        size_t n;
+        if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
+            index_forget(ix);
+        st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
+        if (st == SLIMSET_OK)
+            st = index_text(ix, ix->fields[i].path, &path, &n, err);
+        if (st != SLIMSET_OK || n == 0 || k->n == 0)
+            continue;
+        struct known_input want = {.path_hash = hash_bytes(path, n)};
+        struct known_input *to = bsearch(&want, k->input, k->n, sizeof want, by_path);
+        if (to != NULL)
+            to->content_hash = ix->fields[i].in_hash;
+    }
+    return st;
+}
+
 enum slimset_status known_save(const struct listing *l, struct index *ix, int work_dir, struct slimset_error *err)
 {
-    struct known from = {0};
     struct stat_header h = {.magic = STAT_MAGIC, .n = l->n_entries};
-    struct known_input *to = calloc(l->n_entries + 1, sizeof *to);
+    struct known k = {.input = calloc(l->n_entries + 1, sizeof *k.input), .n = l->n_entries};
     int fd = -1;
-    if (to == NULL)
-        return err_nomem(err, l->n_entries * sizeof *to);
-    enum slimset_status st = io_unlink(work_dir, "stat", err);
-    if (st == SLIMSET_OK)
-        st = known_load(&from, work_dir, ix, err); /* the stat file is gone: from the index */
-    for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++) {
+    if (k.input == NULL)
+        return err_nomem(err, l->n_entries * sizeof *k.input);
+    for (size_t i = 0; i < l->n_entries; i++) {
         const struct entry *e = &l->entries[i];
-        const struct known_input *known = known_find(&from, e);
-        to[i] = (struct known_input){.path_hash = hash_bytes(e->path, e->path_bytes), .bytes = e->bytes,
-                                     .content_hash = known != NULL ? known->content_hash : 0, .mtime_ns = e->mtime_ns,
-                                     .inode = e->inode};
+        k.input[i] = (struct known_input){.path_hash = hash_bytes(e->path, e->path_bytes), .bytes = e->bytes,
+                                          .mtime_ns = e->mtime_ns, .inode = e->inode};
     }
-    qsort(to, l->n_entries, sizeof *to, by_path);
-    h.hash = hash_bytes(to, l->n_entries * sizeof *to);
+    qsort(k.input, k.n, sizeof *k.input, by_path);
+    enum slimset_status st = fill_hashes(&k, ix, err);
+    h.hash = hash_bytes(k.input, k.n * sizeof *k.input);
     if (st == SLIMSET_OK)
         st = io_create(work_dir, "stat.new", &fd, err);
     if (st == SLIMSET_OK)
         st = io_write(fd, &h, sizeof h, "stat", err);
     if (st == SLIMSET_OK)
-        st = io_write(fd, to, l->n_entries * sizeof *to, "stat", err);
+        st = io_write(fd, k.input, k.n * sizeof *k.input, "stat", err);
     if (fd >= 0) {
         struct slimset_error ignored;
         enum slimset_status closed = io_close(fd, "stat", st == SLIMSET_OK ? err : &ignored);
@@ -115,7 +136,6 @@ enum slimset_status known_save(const struct listing *l, struct index *ix, int wo
     }
     if (st == SLIMSET_OK)
         st = io_rename(work_dir, "stat.new", work_dir, "stat", err);
-    known_fini(&from);
-    free(to);
+    known_fini(&k);
     return st;
 }

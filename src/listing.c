@@ -100,6 +100,15 @@ enum slimset_status listing_leave_out(struct listing *l, const char *path, uint3
     return SLIMSET_OK;
 }
 
+void listing_fit(struct listing *l)
+{
+    struct entry *e = realloc(l->entries, (l->n_entries + 1) * sizeof *e);
+    if (e != NULL) {
+        l->entries = e;
+        l->cap_entries = l->n_entries + 1;
+    }
+}
+
 static bool component_is_junk(const char *c, size_t n)
 {
     static const char *const names[] = {

@@ -80,6 +80,9 @@ enum slimset_status listing_add(struct listing *l, const struct entry *e, struct
 enum slimset_status listing_leave_out(struct listing *l, const char *path, uint32_t path_bytes, uint32_t kind,
                                       const char *text, struct slimset_error *err);
 
+/* Gives back what the arrays have too much, once all sources are listed. */
+void listing_fit(struct listing *l);
+
 /* True for names that no dataset means: .DS_Store, Thumbs.db, __MACOSX, ._*, .ipynb_checkpoints... Any component of the path
  * may be the junk one. */
 bool listing_is_junk(const char *path, size_t n);

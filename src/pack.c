@@ -364,6 +364,7 @@ static enum slimset_status sort_shards(struct pack *p, struct slimset_error *err
         }
         p->state[i] = same ? SHARD_KEPT : SHARD_TO_DO;
     }
+    known_fini(&p->known);
     return st;
 }
 

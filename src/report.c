@@ -29,9 +29,13 @@ enum slimset_status report_count(struct index *ix, struct slimset_report *r, str
     r->splits = (uint32_t)ix->n_splits;
     r->classes = (uint32_t)ix->n_classes;
     r->shards = (uint32_t)ix->n_parts;
-    st = index_touch(ix, ix->fields, ix->n_fields * sizeof *ix->fields, err);
-    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++)
-        count_field(&ix->fields[i], r, &resized);
+    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
+        st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
+        if (st == SLIMSET_OK)
+            count_field(&ix->fields[i], r, &resized);
+        if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
+            index_forget(ix);
+    }
     if (resized)
         r->would_save_bytes = 0;
     if (st == SLIMSET_OK)

@@ -331,5 +331,7 @@ enum slimset_status walk_sources(struct listing *l, const struct walk_settings *
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_sources; i++)
         st = l->sources[i].kind == SOURCE_ARCHIVE ? walk_archive(l, (uint16_t)i, settings, err)
                                                   : walk_one(l, (uint16_t)i, settings, err);
+    if (st == SLIMSET_OK)
+        listing_fit(l);
     return st;
 }

@@ -167,11 +167,12 @@ def test_changed_recipe_is_named():
 
 
 def test_interrupt_stops_cleanly_and_resumes():
-    photos("src", 200, 500, 400)
+    photos("src", 150, 1000, 800)
     pack("src", "-o", "golden", "--resize", "200")
     p = subprocess.Popen([SLIMSET, "pack", "src", "-o", "out", "--resize", "200", "-j", "1"], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE)
-    time.sleep(0.4)
+    while not os.path.exists("out/.slimset/plan"):
+        time.sleep(0.005)
     begin = time.monotonic()
     p.send_signal(signal.SIGINT)
     _, err = p.communicate()
@@ -183,7 +184,7 @@ def test_interrupt_stops_cleanly_and_resumes():
 
 
 def test_two_runs_on_one_out():
-    photos("src", 200, 500, 400)
+    photos("src", 150, 1000, 800)
     p = subprocess.Popen([SLIMSET, "pack", "src", "-o", "out", "--resize", "200", "-j", "1"], stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL)
     while not os.path.isdir("out/.slimset/stage"):

@@ -152,7 +152,7 @@ static const char *named(size_t n, size_t a, size_t b)
 static void takes(size_t n, size_t a, size_t b, size_t prefix)
 {
     size_t bytes;
-    char want[400];
+    char want[sizeof name + 2];
     begin();
     append(named(n, a, b), "x", 1);
     uint8_t *p = finish(&bytes);
