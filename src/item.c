@@ -8,15 +8,16 @@ static enum slimset_status broken(struct slimset_error *err, const char *what)
     return err_set(err, SLIMSET_INTERNAL, "a worker answered with %s", what);
 }
 
-/* A re-encoded image must at least begin like its format. */
+/* An image must at least begin like its format; one that the worker made must end like it, too. */
 static bool begins_right(const struct item_field *f, const uint8_t *p)
 {
     size_t n = f->payload_bytes;
-    if (!(f->notes & NOTE_REENCODED))
+    bool made = f->notes & NOTE_REENCODED;
+    if (!made && !(f->notes & NOTE_COPIED))
         return true;
     switch (f->format) {
     case FORMAT_JPEG:
-        return n > 4 && p[0] == 0xff && p[1] == 0xd8 && p[n - 2] == 0xff && p[n - 1] == 0xd9;
+        return n > 4 && p[0] == 0xff && p[1] == 0xd8 && (!made || (p[n - 2] == 0xff && p[n - 1] == 0xd9));
     case FORMAT_PNG:
         return n > 8 && memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0;
     case FORMAT_WEBP:
@@ -24,7 +25,7 @@ static bool begins_right(const struct item_field *f, const uint8_t *p)
     case FORMAT_NPY:
         return n >= 128 && memcmp(p, "\x93NUMPY", 6) == 0;
     default:
-        return false;
+        return !made && n > 0; /* a format that is only ever copied */
     }
 }
 

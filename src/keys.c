@@ -213,7 +213,8 @@ static size_t inside(const char *p, size_t n, char *to)
     while (n > 0) {
         const char *slash = memchr(p, '/', n);
         size_t c = slash != NULL ? (size_t)(slash - p) : n;
-        bool skip = c == 0 || (c == 1 && p[0] == '.') || (c == 2 && p[0] == '.' && p[1] == '.');
+        bool dots = (c == 1 && p[0] == '.') || (c == 2 && p[0] == '.' && p[1] == '.');
+        bool skip = c == 0 || (dots && slash != NULL); /* the last component is a stem: "..jpg" is a name */
         if (!skip && out + c + 1 < KEYS_TEXT_MAX - 64) {
             if (out > 0)
                 to[out++] = '/';

@@ -43,11 +43,12 @@ bool webdataset_is(const struct entry *e, size_t n, size_t prefix_bytes)
             is = false;
             break;
         }
-        while (m < n && webdataset_key_bytes(e[m].path + prefix_bytes, e[m].path_bytes - prefix_bytes) == k &&
+        while (m < n && is && webdataset_key_bytes(e[m].path + prefix_bytes, e[m].path_bytes - prefix_bytes) == k &&
                memcmp(e[m].path + prefix_bytes, key, k) == 0) {
             for (size_t j = i; j < m; j++) /* the same field twice */
                 is = is && !(e[j].path_bytes == e[m].path_bytes && memcmp(e[j].path, e[m].path, e[m].path_bytes) == 0);
             m++;
+            is = is && m - i <= ITEM_INPUTS_MAX;
         }
         groups[n_groups++] = hash_bytes(key, k);
         several += m - i >= 2;
