@@ -169,13 +169,17 @@ static bool gif_skip_blocks(const uint8_t *data, size_t n, size_t *at)
     return false;
 }
 
+/* *covers: whether the image reaches over the whole screen of k->w x k->h. */
 static enum slimset_status gif_first_image(const uint8_t *data, size_t n, size_t *at, bool global,
+                                           const struct container_facts *k, bool *covers,
                                            struct slimset_error *err)
 {
     const uint8_t *p = data + *at; /* the descriptor, behind its 0x2c */
     if (n - *at < 10)
         return err_bad(err, SLIMSET_REJECT_TRUNCATED, "GIF ends before its first image");
     uint64_t want = (uint64_t)get_le16(p + 4) * get_le16(p + 6);
+    *covers = get_le16(p) == 0 && get_le16(p + 2) == 0 && get_le16(p + 4) >= k->w &&
+              get_le16(p + 6) >= k->h;
     size_t table = (p[8] & 0x80) != 0 ? (size_t)3 << ((p[8] & 7) + 1) : 0;
     *at += 9;
     if (table == 0 && !global)
@@ -198,6 +202,8 @@ static enum slimset_status gif_check(const uint8_t *data, size_t n, struct conta
     k->h = get_le16(data + 8);
     k->bits = 8;
     bool global = (data[10] & 0x80) != 0, whole = false;
+    bool transparent = false; /* the first image has a transparent colour */
+    bool covers = false;
     size_t at = 13 + (global ? (size_t)3 << ((data[10] & 7) + 1) : 0);
     k->frames = 0;
     while (at < n) {
@@ -209,9 +215,11 @@ static enum slimset_status gif_check(const uint8_t *data, size_t n, struct conta
         if (kind == 0x21) {
             if (at < n && (data[at] == 0xfe || data[at] == 0x01)) /* comment, plain text */
                 k->has_metadata = true;
+            if (n - at >= 3 && data[at] == 0xf9 && k->frames == 0) /* graphic control */
+                transparent = transparent || (data[at + 2] & 1) != 0;
             at++;
         } else if (kind == 0x2c && k->frames == 0) {
-            enum slimset_status st = gif_first_image(data, n, &at, global, err);
+            enum slimset_status st = gif_first_image(data, n, &at, global, k, &covers, err);
             if (st != SLIMSET_OK)
                 return st;
             k->frames = 1;
@@ -233,6 +241,10 @@ static enum slimset_status gif_check(const uint8_t *data, size_t n, struct conta
         return err_bad(err, SLIMSET_REJECT_TRUNCATED,
                        "GIF of %zu bytes ends before its first image", n);
     k->animated = k->frames > 1;
+    if (covers && !transparent) { /* else pixels may be see-through: only the decoder can tell */
+        k->colours = 3;
+        k->extra_known = true;
+    }
     if (!whole) /* the first frame, which is the one used, is complete */
         k->notes |= NOTE_WARNING;
     else if (at < n)

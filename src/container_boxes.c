@@ -150,7 +150,7 @@ static enum slimset_status jp2_header(const uint8_t *data, const struct box *out
                                       struct container_facts *k, struct slimset_error *err)
 {
     struct box b;
-    bool colour = false;
+    bool colour = false, channels = false;
     for (uint64_t at = outer->body; at < outer->body + outer->len;) {
         enum slimset_status st = next_box(data, &at, outer->body + outer->len, &b, err);
         if (st != SLIMSET_OK)
@@ -166,7 +166,11 @@ static enum slimset_status jp2_header(const uint8_t *data, const struct box *out
             }
         } else if (is(&b, "pclr")) {
             return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "JPEG 2000 with a palette");
+        } else if (is(&b, "cdef") && channels) {
+            return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                           "JPEG 2000 with two definitions of its channels");
         } else if (is(&b, "cdef") && b.len >= 2) {
+            channels = true;
             unsigned count = get_be16(p);
             for (unsigned i = 0; i < count && 2 + 6 * (uint64_t)(i + 1) <= b.len; i++) {
                 const uint8_t *e = p + 2 + 6 * i;

@@ -226,6 +226,13 @@ void listing_display(const struct listing *l, const struct entry *e, bool one_li
     text[at] = '\0';
 }
 
+void listing_progress(const struct listing *l, const struct slimset_run *run)
+{
+    if (run->event != NULL && l->n_entries % 2048 == 0)
+        run->event(run->event_arg, &(struct slimset_event){.kind = SLIMSET_EVENT_PROGRESS, .phase = "walk",
+                                                           .samples_done = l->n_entries, .in_bytes_done = l->total_bytes});
+}
+
 void run_note(const struct slimset_run *run, enum slimset_event_kind kind, const char *fmt, ...)
 {
     char text[1024];

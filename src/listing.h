@@ -110,6 +110,9 @@ enum slimset_status listing_open(const struct listing *l, const struct entry *e,
  * bytes; one_line: control characters escaped, for use inside a message. */
 void listing_display(const struct listing *l, const struct entry *e, bool one_line, char *text, size_t n);
 
+/* Says how far listing is, now and then. */
+void listing_progress(const struct listing *l, const struct slimset_run *run);
+
 /* Sends a note or warning to run->event. */
 void run_note(const struct slimset_run *run, enum slimset_event_kind kind, const char *fmt, ...) ERR_PRINTF(3, 4);
 

@@ -20,6 +20,7 @@ struct source {
                             already */
     bool premultiplied;
     bool ink_is_high;           /* CMYK samples grow with the ink */
+    uint8_t spare;              /* bands behind the planes that libvips adds and nobody gets */
     enum slimset_reject refuse; /* pixels that cannot be handed out: why */
     char why[160];
 };
@@ -143,6 +144,11 @@ static void take_bands(VipsImage *im, const struct container_facts *k, struct so
     const struct vips_api *v = vips_load_api();
     struct image_info *info = &s->info;
     unsigned bands = (unsigned)v->vips_image_get_bands_(im);
+    if (info->format == FORMAT_GIF && k->extra_known && bands == k->colours + k->extra + 1u) {
+        /* libvips adds alpha when any frame has a transparent colour; here the first has none. */
+        s->spare = 1;
+        bands--;
+    }
     unsigned extra = k->extra_known ? k->extra : bands == 2 || bands == 4 ? 1 : 0;
     unsigned colours = bands > extra ? bands - extra : 0;
     info->alpha = extra == 1 && (k->alpha || !k->extra_known);
@@ -196,7 +202,9 @@ static enum slimset_status other_header(const uint8_t *data, size_t n, struct so
     take_bands(im, &k, s);
     if (f == FORMAT_JP2 && k.bits != 8 && k.bits != 16)
         s->shift_from = k.bits;
-    if ((f == FORMAT_HEIF || f == FORMAT_AVIF) && vips_int(im, "heif-bitdepth", &value) &&
+    /* "heif-bitdepth" until libvips 8.14, deprecated since */
+    if ((f == FORMAT_HEIF || f == FORMAT_AVIF) &&
+        (vips_int(im, "bits-per-sample", &value) || vips_int(im, "heif-bitdepth", &value)) &&
         value > 8 && value < 16)
         s->shift_from = (unsigned)value;
     if (f == FORMAT_JXL && k.animated && vips_int(im, VIPS_META_N_PAGES, &value) == false)
@@ -251,19 +259,26 @@ static void split16(const uint16_t *row, unsigned bands, uint32_t w, unsigned c,
         q[x] = row[(size_t)x * bands + c];
 }
 
+/* Where the interleaved rows of libvips go. */
+struct split {
+    const struct image *out;
+    unsigned bands; /* of libvips: the planes and perhaps a spare one */
+};
+
 static void split_rows(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y,
                        uint32_t rows)
 {
-    const struct image *out = user;
+    const struct split *to = user;
+    const struct image *out = to->out;
     for (uint32_t i = 0; i < rows; i++, row += stride_bytes)
         for (unsigned c = 0; c < out->n_planes; c++) {
             const struct image_plane *p = &out->plane[c];
             uint8_t *q = p->data + (size_t)(y + i) * p->stride_bytes;
             if (out->bits == 16)
-                split16((const uint16_t *)(const void *)row, out->n_planes, out->w, c,
+                split16((const uint16_t *)(const void *)row, to->bands, out->w, c,
                         (uint16_t *)(void *)q);
             else
-                split8(row, out->n_planes, out->w, c, q);
+                split8(row, to->bands, out->w, c, q);
         }
 }
 
@@ -338,20 +353,21 @@ static bool tiff_damage(const char *errors)
 }
 
 /* The decoder must be about to do what the header promised. */
-static enum slimset_status check_opened(VipsImage *im, const struct image_info *info,
+static enum slimset_status check_opened(VipsImage *im, const struct source *s,
                                         struct slimset_error *err)
 {
     const struct vips_api *v = vips_load_api();
+    const struct image_info *info = &s->info;
     unsigned bands = (unsigned)v->vips_image_get_bands_(im);
     VipsBandFormat want = info->bits == 16 ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR;
     if ((uint32_t)v->vips_image_get_width_(im) != info->w ||
         (uint32_t)v->vips_image_get_height_(im) != info->h ||
         v->vips_image_get_format_(im) != want ||
-        bands != image_colour_planes(info->colour) + info->alpha)
+        bands != image_colour_planes(info->colour) + info->alpha + s->spare)
         return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
                        "libvips reads it as %d x %d with %u bands, its header says %u x %u with %u",
                        v->vips_image_get_width_(im), v->vips_image_get_height_(im), bands, info->w,
-                       info->h, info->channels + info->alpha);
+                       info->h, info->channels + info->alpha + s->spare);
     return SLIMSET_OK;
 }
 
@@ -364,12 +380,13 @@ static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const st
     vips_load_begin();
     enum slimset_status st = vips_load_open(data, n, s->info.format, &im, err);
     if (st == SLIMSET_OK)
-        st = check_opened(im, &s->info, err);
+        st = check_opened(im, s, err);
     if (st == SLIMSET_OK)
         st = image_setup(out, s->info.colour, s->info.alpha, s->info.bits == 16 ? 16 : 8, s->info.w,
                          s->info.h, err);
+    struct split to = {.out = out, .bands = out->n_planes + (unsigned)s->spare};
     if (st == SLIMSET_OK)
-        st = vips_load_pull(im, split_rows, out, err);
+        st = vips_load_pull(im, split_rows, &to, err);
     /* Of the other loaders the error text means nothing after success: libheif's failed seeks stand
      * in it. */
     if (st == SLIMSET_OK && s->info.format == FORMAT_TIFF &&

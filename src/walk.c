@@ -42,6 +42,7 @@ static enum slimset_status add(struct walk *w, size_t n, const struct stat *st, 
         e.mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
         e.inode = st->st_ino;
     }
+    listing_progress(l, w->settings->run);
     return listing_add(l, &e, err);
 }
 

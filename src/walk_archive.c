@@ -50,6 +50,7 @@ static enum slimset_status add_member(void *arg, const struct archive_member *m,
         e.path_bytes = (uint32_t)strlen(path);
         e.problem = SLIMSET_REJECT_NAME;
     }
+    listing_progress(l, to->settings->run);
     return listing_add(l, &e, err);
 }
 
