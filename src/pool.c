@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "convert.h"
+#include "process.h"
 #include "vips_read.h"
 #include "worker.h"
 
@@ -54,62 +54,6 @@ struct pool {
 };
 
 /* --- processes ----------------------------------------------------------------------------------- */
-
-enum slimset_status pool_spawn(const char *kind, int child_socket, int child_slots, int *pid, struct slimset_error *err)
-{
-    posix_spawn_file_actions_t actions;
-    char *argv[] = {(char *)"slimset-worker", (char *)(uintptr_t)kind, NULL};
-    char *env[] = {NULL};
-    pid_t child;
-    /* duplicates behind 3 and 4 first: one of the two may sit on the other's number */
-    int s = fcntl(child_socket, F_DUPFD_CLOEXEC, 5), m = child_slots >= 0 ? fcntl(child_slots, F_DUPFD_CLOEXEC, 5) : -1;
-    if (s < 0 || (child_slots >= 0 && m < 0)) {
-        enum slimset_status st = err_os(err, "starting a worker");
-        if (s >= 0)
-            close(s);
-        return st;
-    }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, s, WORKER_SOCKET);
-    if (m >= 0)
-        posix_spawn_file_actions_adddup2(&actions, m, WORKER_SLOTS_FD);
-    int e = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, env);
-    posix_spawn_file_actions_destroy(&actions);
-    close(s);
-    if (m >= 0)
-        close(m);
-    if (e != 0) {
-        errno = e;
-        return err_os(err, "starting a worker process");
-    }
-    *pid = child;
-    return SLIMSET_OK;
-}
-
-enum slimset_status pool_send(int sock, const void *data, size_t n, const int *fds, unsigned n_fds, struct slimset_error *err)
-{
-    union {
-        char bytes[CMSG_SPACE(253 * sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = n};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (n_fds > 0) {
-        memset(&control, 0, CMSG_SPACE(n_fds * sizeof(int)));
-        m.msg_control = control.bytes;
-        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-    }
-    ssize_t sent;
-    do
-        sent = sendmsg(sock, &m, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? err_os(err, "sending to a worker") : SLIMSET_OK;
-}
 
 static int64_t cpu_of(pid_t pid)
 {
@@ -160,10 +104,10 @@ static enum slimset_status worker_start(struct pool *p, struct worker *w, struct
         return st;
     }
     w->sock = pair[0];
-    st = pool_spawn(w->slow ? "slow" : "fast", pair[1], w->slots_fd, &w->pid, err);
+    st = process_start(w->slow ? "slow" : "fast", pair[1], w->slots_fd, &w->pid, err);
     close(pair[1]);
     if (st == SLIMSET_OK)
-        st = pool_send(w->sock, &hello, sizeof hello, NULL, 0, err);
+        st = process_send(w->sock, &hello, sizeof hello, NULL, 0, err);
     if (st != SLIMSET_OK)
         worker_free(w);
     return st;
@@ -207,7 +151,7 @@ static enum slimset_status hand_over(struct worker *w, struct flight *f, struct 
         w->cpu_ns = cpu_of(w->pid);
     w->slots_used |= 1u << slot;
     w->held[w->n++] = f;
-    enum slimset_status st = pool_send(w->sock, f->req, request_bytes(f->req), f->fds, f->req->n_fds, err);
+    enum slimset_status st = process_send(w->sock, f->req, request_bytes(f->req), f->fds, f->req->n_fds, err);
     if (st == SLIMSET_IO && (err->os_errno == EPIPE || err->os_errno == ECONNRESET))
         return SLIMSET_OK; /* it has died: the next poll sees that and takes its requests back */
     return st;

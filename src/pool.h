@@ -49,11 +49,4 @@ enum slimset_status pool_next(struct pool *p, int timeout_ms, struct pool_answer
 /* Counts for the report: worker crashes seen, sandbox layers of the first worker (0 until known). */
 void pool_facts(const struct pool *p, unsigned *crashes, unsigned *layers);
 
-/* Starts a worker process of a kind ("fast", "slow", "list") whose descriptor 3 is child_socket and 4 child_slots
- * (or -1). Used by the pool and by archive listing. */
-enum slimset_status pool_spawn(const char *kind, int child_socket, int child_slots, int *pid, struct slimset_error *err);
-
-/* Sends n bytes with descriptors over a SOCK_SEQPACKET socket. */
-enum slimset_status pool_send(int sock, const void *data, size_t n, const int *fds, unsigned n_fds, struct slimset_error *err);
-
 #endif

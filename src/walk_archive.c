@@ -17,7 +17,7 @@
 
 #include "archive.h"
 #include "listing.h"
-#include "pool.h"
+#include "process.h"
 #include "webdataset.h"
 #include "worker.h"
 
@@ -140,10 +140,10 @@ static enum slimset_status list_in_worker(struct members *to, const struct worke
     int pair[2], pid, fds[2] = {s->fd, s->spool_fd};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return err_os(err, "starting a lister");
-    enum slimset_status st = pool_spawn("list", pair[1], -1, &pid, err);
+    enum slimset_status st = process_start("list", pair[1], -1, &pid, err);
     close(pair[1]);
     if (st == SLIMSET_OK) {
-        st = pool_send(pair[0], req, sizeof *req, fds, 1 + req->has_spool, err);
+        st = process_send(pair[0], req, sizeof *req, fds, 1 + req->has_spool, err);
         if (st == SLIMSET_OK)
             st = receive_all(to, pair[0], err);
         close(pair[0]); /* a lister that is still busy ends on its next message */
