@@ -12,8 +12,10 @@
 #include "sniff.h"
 
 enum {
-    PROBE_FILES = 16,   /* per rule: enough for a majority, cheap beside any run */
-    PROBE_SIZES = 4,    /* of these are converted, for an idea of the output's size */
+    PROBE_FILES = 16,   /* per rule at most: enough for a majority */
+    PROBE_FEW = 4,      /* at least; in between one in PROBE_SHARE, so that the probe stays cheap beside a small run */
+    PROBE_SHARE = 32,
+    PROBE_SIZES = 3,    /* of these are converted, for an idea of the output's size */
     PHOTO_PERMILLE = 500 /* equal neighbours: photographs have fewer, drawings and label maps more */
 };
 
@@ -40,15 +42,21 @@ struct probe {
     struct findings *f;          /* one a rule */
 };
 
-/* Keeps the PROBE_FILES entries with the smallest hashes. */
-static void choose(struct findings *f, uint64_t hash, uint32_t entry)
+static unsigned wanted_files(const struct plan_rule *r)
 {
-    if (f->n_files < PROBE_FILES) {
+    uint64_t n = r->role == SLIMSET_ROLE_COPY ? PROBE_FILES : r->n_files / PROBE_SHARE; /* boxes may be rare */
+    return n < PROBE_FEW ? PROBE_FEW : n > PROBE_FILES ? PROBE_FILES : (unsigned)n;
+}
+
+/* Keeps the entries with the smallest hashes. */
+static void choose(struct findings *f, unsigned wanted, uint64_t hash, uint32_t entry)
+{
+    if (f->n_files < wanted) {
         f->file[f->n_files++] = (struct candidate){hash, entry};
         return;
     }
     unsigned worst = 0;
-    for (unsigned i = 1; i < PROBE_FILES; i++)
+    for (unsigned i = 1; i < wanted; i++)
         if (f->file[i].hash > f->file[worst].hash)
             worst = i;
     if (hash < f->file[worst].hash)
@@ -314,7 +322,7 @@ static void choose_all(struct probe *pr, bool again)
         bool text = ends_with(e, ".xml") || ends_with(e, ".json");
         const struct plan_rule *r = &p->rules[e->rule];
         if (again ? r->role == SLIMSET_ROLE_IMAGE && !r->settled : !r->settled || (text && boxes))
-            choose(&pr->f[e->rule], hash_bytes(e->path, e->path_bytes), (uint32_t)i);
+            choose(&pr->f[e->rule], wanted_files(r), hash_bytes(e->path, e->path_bytes), (uint32_t)i);
     }
 }
 

@@ -33,8 +33,8 @@ static void test_sizes(void)
         {"512", false, 768, 1024, 384, 512, true},
         {"512", false, 512, 100, 512, 100, false},
         {"512", false, 100, 60, 100, 60, false},
-        {"512", true, 100, 60, 512, 307, true},         /* 307.2 */
-        {"512", false, 4000, 2, 512, 1, true},          /* 0.256 becomes 1 */
+        {"512", true, 100, 60, 512, 307, true}, /* 307.2 */
+        {"512", false, 4000, 2, 512, 1, true},  /* 0.256 becomes 1 */
         {"1", false, 65500, 65500, 1, 1, true},
         {"500", false, 1000, 333, 500, 167, true},      /* 166.5 goes up */
         {"500", false, 1000, 331, 500, 166, true},      /* 165.5 */
@@ -91,7 +91,8 @@ static uint32_t by_counting(uint64_t x, uint64_t num, uint64_t den)
 static void test_rounding(void)
 {
     for (uint32_t a = 1; a <= 61; a += 3) {
-        struct slimset_recipe longest = recipe_for("512", false), shortest = recipe_for("short:5", false);
+        struct slimset_recipe longest = recipe_for("512", false),
+                              shortest = recipe_for("short:5", false);
         longest.resize_a = shortest.resize_a = a;
         for (uint32_t w = 1; w <= 70; w++)
             for (uint32_t h = 1; h <= 70; h++) {
@@ -113,8 +114,9 @@ static void test_rounding(void)
 /* What holds for every size: something is there, all of it lies inside, nothing is enlarged. */
 static void test_invariants(void)
 {
-    static const char *const modes[] = {"", "40", "short:30", "exact:31x17", "crop:31x17", "pad:31x17",
-                                        "area:700", "scale:0.37", "crop:17x31", "pad:17x31"};
+    static const char *const modes[] = {"",           "40",        "short:30", "exact:31x17",
+                                        "crop:31x17", "pad:31x17", "area:700", "scale:0.37",
+                                        "crop:17x31", "pad:17x31"};
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++)
         for (int up = 0; up < 2; up++) {
             struct slimset_recipe r = recipe_for(modes[m], up);
@@ -141,7 +143,8 @@ static void test_invariants(void)
 /* Upright sizes that are swapped give swapped results, so that orientation cannot change a size. */
 static void test_symmetry(void)
 {
-    static const char *const modes[] = {"40", "short:30", "area:700", "scale:0.37", "crop:24x24", "pad:24x24"};
+    static const char *const modes[] = {"40",         "short:30",   "area:700",
+                                        "scale:0.37", "crop:24x24", "pad:24x24"};
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
         struct slimset_recipe r = recipe_for(modes[m], false);
         for (uint32_t w = 1; w <= 90; w++)
@@ -159,7 +162,8 @@ static void test_crop(void)
     CHECK(g.src_x == 0 && g.src_w == 1000 && g.src_y == 250 && g.src_h == 500);
     g = geometry_of(&r, 1001, 300); /* scale 1/3 by height: 600 x 300 */
     CHECK(g.src_y == 0 && g.src_h == 300 && g.src_w == 600 && fabs(g.src_x - 200.5) < 1e-9);
-    g = geometry_of(&r, 301, 151); /* box smaller on both sides: no 1:1 cut here, scale 200/301 > 100/151 */
+    g = geometry_of(&r, 301,
+                    151); /* box smaller on both sides: no 1:1 cut here, scale 200/301 > 100/151 */
     CHECK(g.w == 200 && g.h == 100 && g.src_w == 301 && fabs(g.src_h - 150.5) < 1e-9);
     g = geometry_of(&r, 200, 157); /* a pure cut begins on a whole pixel */
     CHECK(g.src_x == 0 && g.src_w == 200 && g.src_h == 100 && g.src_y == 28);
@@ -186,7 +190,7 @@ static void test_pad(void)
     CHECK(g.dst_w == 224 && g.dst_h == 112 && g.dst_x == 0 && g.dst_y == 56);
 }
 
-/* --- orientation ------------------------------------------------------------------------------- */
+/* --- orientation ------------------------------------------------------------------------------ */
 
 /* EXIF: where the visual side of the 0th row and of the 0th column are, for values 1 to 8. */
 static const char *const row_side = "-ttbblrrl", *const column_side = "-lrrlttbb";
@@ -196,16 +200,32 @@ static void stored_pixel(int o, uint32_t up_w, uint32_t up_h, uint32_t ux, uint3
                          uint32_t *y)
 {
     switch (row_side[o]) { /* rows count away from this side */
-    case 't': *y = uy; break;
-    case 'b': *y = up_h - 1 - uy; break;
-    case 'l': *y = ux; break;
-    default: *y = up_w - 1 - ux; break;
+    case 't':
+        *y = uy;
+        break;
+    case 'b':
+        *y = up_h - 1 - uy;
+        break;
+    case 'l':
+        *y = ux;
+        break;
+    default:
+        *y = up_w - 1 - ux;
+        break;
     }
     switch (column_side[o]) {
-    case 'l': *x = ux; break;
-    case 'r': *x = up_w - 1 - ux; break;
-    case 't': *x = uy; break;
-    default: *x = up_h - 1 - uy; break;
+    case 'l':
+        *x = ux;
+        break;
+    case 'r':
+        *x = up_w - 1 - ux;
+        break;
+    case 't':
+        *x = uy;
+        break;
+    default:
+        *x = up_h - 1 - uy;
+        break;
     }
 }
 
@@ -226,16 +246,18 @@ static void test_orientation_rectangles(void)
                                 right = x + 1 > right ? x + 1 : right;
                                 bottom = y + 1 > bottom ? y + 1 : bottom;
                             }
-                        struct geometry_rect s = geometry_stored(o, W, H,
-                            (struct geometry_rect){x0, y0, x1 - x0, y1 - y0});
-                        CHECK(s.x == left && s.y == top && s.x + s.w == right && s.y + s.h == bottom);
+                        struct geometry_rect s = geometry_stored(
+                            o, W, H, (struct geometry_rect){x0, y0, x1 - x0, y1 - y0});
+                        CHECK(s.x == left && s.y == top && s.x + s.w == right &&
+                              s.y + s.h == bottom);
                     }
 }
 
 static void test_orientation_fractions(void)
 {
     for (int o = 1; o <= 8; o++) { /* a quarter of the area stays a quarter, and inside */
-        struct geometry_rect s = geometry_stored(o, 101, 57, (struct geometry_rect){0.25, 1.5, 50.5, 28.5});
+        struct geometry_rect s =
+            geometry_stored(o, 101, 57, (struct geometry_rect){0.25, 1.5, 50.5, 28.5});
         CHECK(fabs(s.w * s.h - 50.5 * 28.5) < 1e-9);
         double w = o >= 5 ? 57 : 101, h = o >= 5 ? 101 : 57;
         CHECK(s.x >= 0 && s.y >= 0 && s.x + s.w <= w && s.y + s.h <= h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * item.h: an honest answer passes, and each way in which an answer can lie is refused. Random damage must never lead
- * the check outside of the blob (meant for AddressSanitizer).
+ * item.h: an honest answer passes, and each way in which an answer can lie is refused. Random
+ * damage must never lead the check outside of the blob (meant for AddressSanitizer).
  */
 #include "item.h"
 
@@ -13,17 +13,15 @@ enum { N_INPUTS = 3 };
 
 static struct slimset_error err;
 static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3, 4, 0xff, 0xd9};
-static const uint8_t png[] = "\x89PNG\r\n\x1a\n" "payload";
+static const uint8_t png[] = "\x89PNG\r\n\x1a\n"
+                             "payload";
 static const uint8_t text[] = "a label";
 
 static struct item_request request;
 static uint8_t *blob; /* of exactly blob_n bytes, so that a sanitizer sees every step outside */
 static size_t blob_n;
 
-static struct item_answer *answer(void)
-{
-    return (struct item_answer *)(void *)blob;
-}
+static struct item_answer *answer(void) { return (struct item_answer *)(void *)blob; }
 
 static struct item_field *field(int i)
 {
@@ -43,9 +41,11 @@ static void honest_blob(void)
     request.input[1].role = SLIMSET_ROLE_MASK;
     request.input[2].role = SLIMSET_ROLE_COPY;
     free(blob);
-    blob_n = sizeof(struct item_answer) + N_INPUTS * sizeof(struct item_field) + bytes[0] + bytes[1] + bytes[2];
+    blob_n = sizeof(struct item_answer) + N_INPUTS * sizeof(struct item_field) + bytes[0] +
+             bytes[1] + bytes[2];
     blob = calloc(1, blob_n);
-    *answer() = (struct item_answer){.ticket = 77, .status = SLIMSET_OK, .n_fields = N_INPUTS, .blob_bytes = blob_n};
+    *answer() = (struct item_answer){
+        .ticket = 77, .status = SLIMSET_OK, .n_fields = N_INPUTS, .blob_bytes = blob_n};
     uint8_t *at = (uint8_t *)field(N_INPUTS);
     for (int i = 0; i < N_INPUTS; i++) {
         *field(i) = (struct item_field){.payload_bytes = bytes[i], .in_bytes = 1000, .frames = 1};
@@ -73,19 +73,19 @@ static enum slimset_status check(void)
 }
 
 /* Changes the honest blob by `change` and expects the refusal. */
-#define REFUSED(change)                                      \
-    do {                                                     \
-        honest_blob();                                       \
-        change;                                              \
-        CHECK_INT(check(), SLIMSET_INTERNAL);                \
-        CHECK(err.text[0] != '\0');                          \
+#define REFUSED(change)                                                                            \
+    do {                                                                                           \
+        honest_blob();                                                                             \
+        change;                                                                                    \
+        CHECK_INT(check(), SLIMSET_INTERNAL);                                                      \
+        CHECK(err.text[0] != '\0');                                                                \
     } while (0)
 
-#define ACCEPTED(change)                                     \
-    do {                                                     \
-        honest_blob();                                       \
-        change;                                              \
-        CHECK_INT(check(), SLIMSET_OK);                      \
+#define ACCEPTED(change)                                                                           \
+    do {                                                                                           \
+        honest_blob();                                                                             \
+        change;                                                                                    \
+        CHECK_INT(check(), SLIMSET_OK);                                                            \
     } while (0)
 
 static void test_honest(void)
@@ -110,7 +110,8 @@ static void test_lengths(void)
     REFUSED(field(0)->payload_bytes = UINT64_MAX);
     REFUSED(field(1)->payload_bytes = (uint64_t)1 << 63);
     REFUSED((field(1)->payload_bytes += 1, field(2)->payload_bytes -= 2));
-    REFUSED((field(2)->payload_bytes = 0 - (uint64_t)1, field(1)->payload_bytes += sizeof text + 1)); /* wraps to the sum */
+    REFUSED((field(2)->payload_bytes = 0 - (uint64_t)1,
+             field(1)->payload_bytes += sizeof text + 1)); /* wraps to the sum */
     REFUSED(answer()->text_bytes = 1);
     REFUSED(answer()->text_bytes = UINT32_MAX);
     REFUSED(answer()->text_bytes = sizeof err.text);
@@ -190,7 +191,8 @@ static void test_leading_bytes_passed_through(void)
     REFUSED((field(0)->notes = NOTE_COPIED, p = (uint8_t *)field(N_INPUTS), p[0] = 'M'));
     REFUSED((field(0)->notes = NOTE_COPIED, field(0)->format = FORMAT_PNG));
     REFUSED((field(1)->notes = NOTE_COPIED, p = (uint8_t *)field(N_INPUTS), p[sizeof jpeg] = 0x88));
-    REFUSED((field(0)->notes = NOTE_COPIED, field(0)->payload_bytes = 0, field(2)->payload_bytes += sizeof jpeg));
+    REFUSED((field(0)->notes = NOTE_COPIED, field(0)->payload_bytes = 0,
+             field(2)->payload_bytes += sizeof jpeg));
 }
 
 static void test_probe_and_hash(void)
@@ -212,7 +214,7 @@ static void test_probe_and_hash(void)
     }
 }
 
-/* --- answers that tell of a fault ------------------------------------------------------------------ */
+/* --- answers that tell of a fault ------------------------------------------------------------- */
 
 static void fault(enum slimset_status status, enum slimset_reject reject, const char *why)
 {
@@ -220,8 +222,12 @@ static void fault(enum slimset_status status, enum slimset_reject reject, const 
     free(blob);
     blob_n = sizeof(struct item_answer) + strlen(why);
     blob = calloc(1, blob_n);
-    *answer() = (struct item_answer){.ticket = 77, .status = status, .reject = reject, .failed_input = 1,
-                                     .text_bytes = (uint32_t)strlen(why), .blob_bytes = blob_n};
+    *answer() = (struct item_answer){.ticket = 77,
+                                     .status = status,
+                                     .reject = reject,
+                                     .failed_input = 1,
+                                     .text_bytes = (uint32_t)strlen(why),
+                                     .blob_bytes = blob_n};
     memcpy(answer() + 1, why, strlen(why));
 }
 
@@ -238,6 +244,8 @@ static void test_faults(void)
     fault(SLIMSET_NO_MEMORY, SLIMSET_REJECT_NONE, "no memory");
     CHECK_INT(check(), SLIMSET_OK);
     fault(SLIMSET_IO, SLIMSET_REJECT_NONE, "EIO");
+    CHECK_INT(check(), SLIMSET_OK);
+    fault(SLIMSET_INTERNAL, SLIMSET_REJECT_NONE, "an invariant");
     CHECK_INT(check(), SLIMSET_OK);
     fault(SLIMSET_BAD_INPUT, SLIMSET_REJECT_NONE, "no reason");
     CHECK_INT(check(), SLIMSET_INTERNAL);
@@ -261,7 +269,7 @@ static void test_faults(void)
     CHECK_INT(check(), SLIMSET_INTERNAL);
 }
 
-/* --- random ---------------------------------------------------------------------------------------- */
+/* --- random ----------------------------------------------------------------------------------- */
 
 static uint32_t seed = 12345;
 
@@ -295,15 +303,35 @@ static unsigned walk(const uint8_t *p, size_t n)
 
 static void test_random_blobs(void)
 {
-    static const uint64_t odd[] = {0, 1, 2, 3, 4, 7, 8, 100, 255, 256, 511, 512, 65500, 1u << 20, (1u << 20) + 1, INT32_MAX,
-                                   (uint64_t)INT32_MAX + 1, UINT32_MAX, (uint64_t)1 << 32, INT64_MAX, UINT64_MAX};
+    static const uint64_t odd[] = {0,
+                                   1,
+                                   2,
+                                   3,
+                                   4,
+                                   7,
+                                   8,
+                                   100,
+                                   255,
+                                   256,
+                                   511,
+                                   512,
+                                   65500,
+                                   1u << 20,
+                                   (1u << 20) + 1,
+                                   INT32_MAX,
+                                   (uint64_t)INT32_MAX + 1,
+                                   UINT32_MAX,
+                                   (uint64_t)1 << 32,
+                                   INT64_MAX,
+                                   UINT64_MAX};
     unsigned passed = 0;
     honest_blob();
     size_t honest_n = blob_n;
     uint8_t *honest = malloc(honest_n);
     memcpy(honest, blob, honest_n);
     for (int round = 0; round < 100000; round++) {
-        size_t n = round % 4 == 0 ? rnd() % 600 : honest_n - (rnd() % 4 == 0 ? rnd() % honest_n : 0);
+        size_t n =
+            round % 4 == 0 ? rnd() % 600 : honest_n - (rnd() % 4 == 0 ? rnd() % honest_n : 0);
         uint8_t *p = malloc(n + 1);
         if (round % 4 == 0)
             for (size_t i = 0; i < n; i++)
@@ -314,7 +342,8 @@ static void test_random_blobs(void)
             size_t width = (size_t)1 << rnd() % 4, at = rnd() % (n / width) * width;
             memcpy(p + at, &odd[rnd() % (sizeof odd / sizeof odd[0])], width);
         }
-        if (n >= sizeof(struct item_answer) && round % 3 != 0) { /* mostly the right head, to get further */
+        if (n >= sizeof(struct item_answer) &&
+            round % 3 != 0) { /* mostly the right head, to get further */
             struct item_answer *a = (void *)p;
             a->blob_bytes = n;
             a->ticket = 77;

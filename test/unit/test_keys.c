@@ -14,8 +14,13 @@ static struct slimset_error err;
 static void add_source(struct listing *l, const char *prefix, bool webdataset)
 {
     l->sources = realloc(l->sources, (l->n_sources + 1) * sizeof *l->sources);
-    l->sources[l->n_sources++] = (struct source){.kind = webdataset ? SOURCE_ARCHIVE : SOURCE_FOLDER, .fd = -1,
-        .spool_fd = -1, .path = strdup("src"), .prefix = strdup(prefix), .webdataset = webdataset};
+    l->sources[l->n_sources++] =
+        (struct source){.kind = webdataset ? SOURCE_ARCHIVE : SOURCE_FOLDER,
+                        .fd = -1,
+                        .spool_fd = -1,
+                        .path = strdup("src"),
+                        .prefix = strdup(prefix),
+                        .webdataset = webdataset};
 }
 
 static struct entry *add(struct listing *l, uint16_t source, const char *path, size_t n)
@@ -46,7 +51,8 @@ static const char *groups(struct listing *l)
     for (size_t i = 0; i < l->n_entries; i++) {
         const struct entry *e = &l->entries[i];
         if (i == 0 || !keys_same(e - 1, e))
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s:", i > 0 ? "; " : "", (int)e->key_bytes, e->path);
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s:", i > 0 ? "; " : "",
+                                   (int)e->key_bytes, e->path);
         const char *field = keys_field(e, &n);
         at += (size_t)snprintf(text + at, sizeof text - at, " %.*s", (int)n, field);
     }
@@ -77,7 +83,8 @@ static void test_longer_stem_joins_shorter(void)
     CHECK_STR(group("0001.jpg\n0001.seg.png"), "0001: jpg seg.png");
     CHECK_STR(group("0001.seg.png"), "0001.seg: png"); /* no such shorter stem */
     CHECK_STR(group("x/0001.jpg\ny/0001.seg.png"), "x/0001: jpg; y/0001.seg: png");
-    CHECK_STR(group("clip.jpg\nclip.001.jpg\nclip.002.jpg"), "clip: jpg; clip.001: jpg; clip.002: jpg");
+    CHECK_STR(group("clip.jpg\nclip.001.jpg\nclip.002.jpg"),
+              "clip: jpg; clip.001: jpg; clip.002: jpg");
     CHECK_STR(group("clip.001.jpg\nclip.001.txt"), "clip.001: jpg txt");
     CHECK_STR(group("a.jpg\na.b.png\na.b.c.json"), "a: b.c.json b.png jpg");
     CHECK_STR(group("a.v2.jpg\na.jpg\na.2v.jpg\na.2.jpg"), "a: 2v.jpg jpg v2.jpg; a.2: jpg");
@@ -89,7 +96,8 @@ static void test_longer_stem_joins_shorter(void)
 static void test_names_without_extension(void)
 {
     CHECK_STR(group("README\nREADME.md"), "README:  md");
-    CHECK_STR(group(".hidden\n.hidden.txt"), ".hidden:  txt"); /* a leading dot begins no extension */
+    CHECK_STR(group(".hidden\n.hidden.txt"),
+              ".hidden:  txt"); /* a leading dot begins no extension */
     CHECK_STR(group("d.x/noext"), "d.x/noext: ");
     CHECK_STR(group("a."), "a: ");
 }
@@ -130,7 +138,8 @@ static void test_webdataset_keys(void)
     listing_init(&l);
     add_source(&l, "train-0/", true);
     add_all(&l, 0, "a.b.c.jpg\na.d.txt\na.001.png\nv1.2/img.0.jpg\nb.JPG");
-    CHECK_STR(groups(&l), "train-0/a: 001.png b.c.jpg d.txt; train-0/b: JPG; train-0/v1.2/img: 0.jpg");
+    CHECK_STR(groups(&l),
+              "train-0/a: 001.png b.c.jpg d.txt; train-0/b: JPG; train-0/v1.2/img: 0.jpg");
     listing_fini(&l);
     listing_init(&l); /* beside a folder that has other rules */
     add_source(&l, "w/", true);
@@ -141,7 +150,7 @@ static void test_webdataset_keys(void)
     listing_fini(&l);
 }
 
-/* --- the text of a key --------------------------------------------------------------------------- */
+/* --- the text of a key ------------------------------------------------------------------------ */
 
 static char key[KEYS_TEXT_MAX];
 static size_t key_n;
@@ -176,8 +185,10 @@ static const char *tree_key(const char *path)
 
 static void test_plain_keys_stay(void)
 {
-    static const char *const same[] = {"0001.jpg", "cat/0001.jpg", "v1.2/img.jpg", "a/b/c/d.png", "a-b+c,d'e\".jpg",
-                                       "\xc3\xa9t\xc3\xa9.jpg", "latin\xe9.jpg", "-rf.jpg", "_x.jpg", "a__b.jpg", "100%.jpg"};
+    static const char *const same[] = {"0001.jpg",      "cat/0001.jpg",    "v1.2/img.jpg",
+                                       "a/b/c/d.png",   "a-b+c,d'e\".jpg", "\xc3\xa9t\xc3\xa9.jpg",
+                                       "latin\xe9.jpg", "-rf.jpg",         "_x.jpg",
+                                       "a__b.jpg",      "100%.jpg"};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         const char *k = shard_key(same[i]);
         CHECK_INT(key_n, strrchr(same[i], '.') - same[i]);
@@ -232,7 +243,8 @@ static void test_places_inside_out(void)
 
 static void test_tree_keys_keep_bytes(void)
 {
-    static const char *const same[] = {"Track 2.0 (Clean).jpg", "a\nb.jpg", "__x.jpg", "d/.hidden.txt", "latin\xe9.jpg"};
+    static const char *const same[] = {"Track 2.0 (Clean).jpg", "a\nb.jpg", "__x.jpg",
+                                       "d/.hidden.txt", "latin\xe9.jpg"};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         const char *k = tree_key(same[i]);
         CHECK_INT(key_n, strrchr(same[i], '.') - same[i]);
@@ -266,7 +278,8 @@ static void test_suffix(void)
     CHECK_STR(key, first);
 }
 
-/* Does "key.field" fit a ustar header: 100 bytes, or up to 155 before a slash and up to 100 behind? */
+/* Does "key.field" fit a ustar header: 100 bytes, or up to 155 before a slash and up to 100
+ * behind? */
 static bool ustar_holds(const char *k, size_t n, size_t field)
 {
     size_t all = n + 1 + field;
@@ -335,11 +348,13 @@ static void test_hostile_lengths(void)
     }
 }
 
-/* Random names: whatever comes, the key can be written, read by WebDataset, and differs where it was changed. */
+/* Random names: whatever comes, the key can be written, read by WebDataset, and differs where it
+ * was changed. */
 static void test_random_names(void)
 {
     uint32_t seed = 1;
-    static const char bytes[] = "ab/._ \n\x7f\xe9" "0123456789-nnnnnnnnnn";
+    static const char bytes[] = "ab/._ \n\x7f\xe9"
+                                "0123456789-nnnnnnnnnn";
     for (int round = 0; round < 20000; round++) {
         char path[420];
         seed = seed * 1664525 + 1013904223;
@@ -355,8 +370,9 @@ static void test_random_names(void)
         text_of(path, n + 4, false, false, round % 3 == 0);
         const char *slash = strrchr(key, '/');
         const char *base = slash != NULL ? slash + 1 : key;
-        bool good = base[0] != '\0' && strpbrk(base, ". ") == NULL && strpbrk(key, "\n\x7f") == NULL &&
-                    ustar_holds(key, key_n, 3) && strncmp(key, "__", 2) != 0;
+        bool good = base[0] != '\0' && strpbrk(base, ". ") == NULL &&
+                    strpbrk(key, "\n\x7f") == NULL && ustar_holds(key, key_n, 3) &&
+                    strncmp(key, "__", 2) != 0;
         if (!good)
             printf("  round %d: \"%.*s\" becomes \"%s\"\n", round, (int)n, path, key);
         CHECK(good);

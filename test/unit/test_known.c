@@ -29,25 +29,33 @@ static const char *path_of(unsigned i)
     return text;
 }
 
-/* N files; the index knows the even ones (the others were rejects), and one label that no file made. */
+/* N files; the index knows the even ones (the others were rejects), and one label that no file
+ * made. */
 static void set_up(void)
 {
-    struct index_counts counts = {.samples = N / 2, .fields = N / 2 + 1, .splits = 1, .shards = 1, .parts = 1};
+    struct index_counts counts = {
+        .samples = N / 2, .fields = N / 2 + 1, .splits = 1, .shards = 1, .parts = 1};
     struct index_writer *w;
     listing_init(&listing);
     MUST(index_create(dir, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, &counts, &w, &err));
-    MUST(index_put_split(w, &(struct slimset_split){.order = 1, .n_shards = 1, .n_samples = N / 2}, &err));
+    MUST(index_put_split(w, &(struct slimset_split){.order = 1, .n_shards = 1, .n_samples = N / 2},
+                         &err));
     MUST(index_put_shard(w, &(struct slimset_shard){.n_parts = 1, .n_samples = N / 2}, &err));
     MUST(index_put_part(w, &(struct slimset_part){.n_samples = N / 2}, &err));
     for (unsigned i = 0; i < N; i++) {
         const char *path = path_of(i);
-        struct entry e = {.path_bytes = (uint32_t)strlen(path), .bytes = 1000 + i, .mtime_ns = 5000 + i, .inode = 70 + i};
+        struct entry e = {.path_bytes = (uint32_t)strlen(path),
+                          .bytes = 1000 + i,
+                          .mtime_ns = 5000 + i,
+                          .inode = 70 + i};
         e.path = listing_string(&listing, "", path, e.path_bytes);
         MUST(listing_add(&listing, &e, &err));
         if (i % 2 != 0)
             continue;
-        struct slimset_sample s = {.first_field = i / 2, .n_fields = (uint16_t)(1 + (i == N - 2)), .cls = -1};
-        struct slimset_field f = {.path = make_string(w, path), .in_bytes = 1000 + i, .in_hash = 9000 + i};
+        struct slimset_sample s = {
+            .first_field = i / 2, .n_fields = (uint16_t)(1 + (i == N - 2)), .cls = -1};
+        struct slimset_field f = {
+            .path = make_string(w, path), .in_bytes = 1000 + i, .in_hash = 9000 + i};
         MUST(index_put_sample(w, &s, i, &err));
         MUST(index_put_field(w, &f, &err));
     }
@@ -82,10 +90,7 @@ static void check_known(bool with_times)
     known_fini(&k);
 }
 
-static void test_from_the_index(void)
-{
-    check_known(false); /* no stat file: that is no fault */
-}
+static void test_from_the_index(void) { check_known(false); /* no stat file: that is no fault */ }
 
 static void test_from_the_stat_file(void)
 {

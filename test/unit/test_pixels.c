@@ -46,16 +46,18 @@ static void fill(unsigned plane, uint16_t v)
             set(plane, x, y, v);
 }
 
-/* --- colour --------------------------------------------------------------------------------------- */
+/* --- colour ----------------------------------------------------------------------------------- */
 
 /* Pillow 9.4: Image.convert("RGB") of CMYK ink values. */
 static void test_cmyk(void)
 {
-    static const uint8_t ink[][4] = {{0, 0, 0, 0}, {255, 0, 0, 0}, {0, 255, 0, 0}, {0, 0, 255, 0}, {0, 0, 0, 255},
-                                     {10, 20, 30, 40}, {200, 100, 50, 25}, {255, 255, 255, 255}, {1, 254, 128, 127},
+    static const uint8_t ink[][4] = {{0, 0, 0, 0},       {255, 0, 0, 0},       {0, 255, 0, 0},
+                                     {0, 0, 255, 0},     {0, 0, 0, 255},       {10, 20, 30, 40},
+                                     {200, 100, 50, 25}, {255, 255, 255, 255}, {1, 254, 128, 127},
                                      {77, 33, 11, 99}};
-    static const uint8_t rgb[][3] = {{255, 255, 255}, {0, 255, 255}, {255, 0, 255}, {255, 255, 0}, {0, 0, 0},
-                                     {207, 198, 190}, {50, 140, 185}, {0, 0, 0}, {127, 1, 64}, {109, 136, 149}};
+    static const uint8_t rgb[][3] = {
+        {255, 255, 255}, {0, 255, 255},  {255, 0, 255}, {255, 255, 0}, {0, 0, 0},
+        {207, 198, 190}, {50, 140, 185}, {0, 0, 0},     {127, 1, 64},  {109, 136, 149}};
     enum { N = sizeof ink / sizeof ink[0] };
     for (int alpha = 0; alpha < 2; alpha++) {
         make(IMAGE_CMYK, alpha, 8, N, 2);
@@ -76,8 +78,9 @@ static void test_cmyk(void)
     }
 }
 
-static const uint8_t some_rgb[][3] = {{0, 0, 0}, {255, 255, 255}, {255, 0, 0}, {0, 255, 0}, {0, 0, 255},
-                                      {1, 2, 3}, {77, 150, 29}, {128, 128, 127}, {250, 3, 99}, {12, 200, 255}};
+static const uint8_t some_rgb[][3] = {{0, 0, 0},    {255, 255, 255}, {255, 0, 0},   {0, 255, 0},
+                                      {0, 0, 255},  {1, 2, 3},       {77, 150, 29}, {128, 128, 127},
+                                      {250, 3, 99}, {12, 200, 255}};
 enum { N_RGB = sizeof some_rgb / sizeof some_rgb[0] };
 
 /* Pillow: Image.convert("L") of these. */
@@ -96,7 +99,9 @@ static void test_gray(void)
             pixels_to_gray(&im);
             CHECK(im.colour == IMAGE_GRAY && im.n_planes == 1 + alpha && im.alpha == alpha);
             for (uint32_t x = 0; x < N_RGB; x++) {
-                double exact = (19595.0 * some_rgb[x][0] + 38470.0 * some_rgb[x][1] + 7471.0 * some_rgb[x][2]) / 65536;
+                double exact = (19595.0 * some_rgb[x][0] + 38470.0 * some_rgb[x][1] +
+                                7471.0 * some_rgb[x][2]) /
+                               65536;
                 if (bits == 8)
                     CHECK_INT(get(0, x, 0), gray[x]);
                 else
@@ -156,7 +161,8 @@ static void test_to_rgb(void)
                         set(1, x, y, (uint16_t)(200 - x));
                 }
             CHECK_INT(pixels_to_rgb(&im, &scratch, &err), SLIMSET_OK);
-            CHECK(im.colour == IMAGE_RGB && im.n_planes == 3 + alpha && im.bits == bits && im.w == 5 && im.h == 3);
+            CHECK(im.colour == IMAGE_RGB && im.n_planes == 3 + alpha && im.bits == bits &&
+                  im.w == 5 && im.h == 3);
             for (uint32_t x = 0; x < 5; x++)
                 for (uint32_t y = 0; y < 3; y++) {
                     for (unsigned i = 0; i < 3; i++)
@@ -174,12 +180,15 @@ static void test_expand(void)
         im.palette_n = 3;
         memset(im.palette, 0, sizeof im.palette);
         for (unsigned i = 0; i < 3; i++)
-            memcpy(im.palette[i], (uint8_t[]){(uint8_t)(10 + i), (uint8_t)(20 + i), (uint8_t)(30 + i),
-                                              (uint8_t)(transparent && i == 2 ? 7 : 255)}, 4);
+            memcpy(im.palette[i],
+                   (uint8_t[]){(uint8_t)(10 + i), (uint8_t)(20 + i), (uint8_t)(30 + i),
+                               (uint8_t)(transparent && i == 2 ? 7 : 255)},
+                   4);
         for (uint32_t x = 0; x < 3; x++)
             set(0, x, 1, (uint16_t)x);
         CHECK_INT(pixels_expand(&im, &scratch, &err), SLIMSET_OK);
-        CHECK(im.colour == IMAGE_RGB && im.alpha == transparent && im.n_planes == 3 + transparent && im.bits == 8);
+        CHECK(im.colour == IMAGE_RGB && im.alpha == transparent && im.n_planes == 3 + transparent &&
+              im.bits == 8);
         for (uint32_t x = 0; x < 3; x++) {
             CHECK(get(0, x, 1) == 10 + x && get(1, x, 1) == 20 + x && get(2, x, 1) == 30 + x);
             if (transparent)
@@ -188,7 +197,7 @@ static void test_expand(void)
     }
 }
 
-/* --- alpha ---------------------------------------------------------------------------------------- */
+/* --- alpha ------------------------------------------------------------------------------------ */
 
 static void test_opaque(void)
 {
@@ -225,7 +234,8 @@ static void test_flatten_values(void)
     for (uint32_t a = 0; a < 256; a++)
         for (uint32_t c = 0; c < 256; c++)
             for (unsigned i = 0; i < 3; i++)
-                CHECK_INT(get(i, c, a), (long)floor((c * a + background[i] * (255.0 - a)) / 255 + 0.5));
+                CHECK_INT(get(i, c, a),
+                          (long)floor((c * a + background[i] * (255.0 - a)) / 255 + 0.5));
     make(IMAGE_RGB, true, 16, 256, 256);
     for (uint32_t a = 0; a < 256; a++)
         for (uint32_t c = 0; c < 256; c++) {
@@ -238,7 +248,10 @@ static void test_flatten_values(void)
         for (uint32_t c = 0; c < 256; c++)
             for (unsigned i = 0; i < 3; i++) {
                 double alpha = a * 257.0 - (a > 0);
-                CHECK_INT(get(i, c, a), (long)floor((c * 257.0 * alpha + background[i] * 257.0 * (65535 - alpha)) / 65535 + 0.5));
+                CHECK_INT(get(i, c, a), (long)floor((c * 257.0 * alpha +
+                                                     background[i] * 257.0 * (65535 - alpha)) /
+                                                        65535 +
+                                                    0.5));
             }
 }
 
@@ -314,7 +327,7 @@ static void test_premultiply_16(void)
     CHECK_INT(get(0, 0, 0), 65535);
 }
 
-/* --- depth ----------------------------------------------------------------------------------------- */
+/* --- depth ------------------------------------------------------------------------------------ */
 
 static void test_to_8bit_shift(void)
 {
@@ -352,7 +365,7 @@ static void test_to_8bit_range(void)
     CHECK(abs(get(0, 0, 0) - 127) <= 1 && get(1, 0, 0) == 255);
 }
 
-/* --- statistics -------------------------------------------------------------------------------------- */
+/* --- statistics ------------------------------------------------------------------------------- */
 
 static void test_stats(void)
 {
@@ -375,7 +388,8 @@ static void test_stats(void)
     for (uint32_t x = 0; x < 4; x++)
         set(0, x, 0, (uint16_t)(x < 2 ? 0 : 40000 + x % 2));
     pixels_stats(&im, &s);
-    CHECK(s.values == 3 && s.max_value == 40001 && s.zero_permille == 500 && s.equal_permille == 333);
+    CHECK(s.values == 3 && s.max_value == 40001 && s.zero_permille == 500 &&
+          s.equal_permille == 333);
     make(IMAGE_RGB, false, 8, 4, 1); /* equal in the first plane only is not equal */
     for (uint32_t x = 0; x < 4; x++)
         set(2, x, 0, (uint16_t)(x / 2 * 9));
@@ -395,7 +409,8 @@ static void test_values(void)
 {
     bool present[256];
     make(IMAGE_GRAY, false, 8, 70, 3);
-    memset(im.plane[0].data + 70, 200, im.plane[0].stride_bytes - 70); /* behind a row nothing counts */
+    memset(im.plane[0].data + 70, 200,
+           im.plane[0].stride_bytes - 70); /* behind a row nothing counts */
     set(0, 69, 2, 255);
     set(0, 0, 1, 7);
     pixels_values(&im.plane[0], present);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * publish.h: who may use an OUT, and a publication that is interrupted before, between and after its steps: rolled
- * forward it always ends in the same dataset. An argument names the folder for scratch files, else $TMPDIR or /tmp.
+ * publish.h: who may use an OUT, and a publication that is interrupted before, between and after
+ * its steps: rolled forward it always ends in the same dataset. An argument names the folder for
+ * scratch files, else $TMPDIR or /tmp.
  */
 #include "publish.h"
 
@@ -69,8 +70,11 @@ static void put_index(int dir, const char *name, bool tree, const char *names, c
     counts.samples = counts.fields = tree ? n_names : 0;
     MUST(index_create(dir, name, SLIMSET_KIND_INDEX, &counts, &w, &err));
     MUST(index_put_meta(w, meta, strlen(meta), &err));
-    MUST(index_put_split(w, &(struct slimset_split){.order = 1, .n_shards = 1, .n_samples = counts.samples}, &err));
-    MUST(index_put_shard(w, &(struct slimset_shard){.n_parts = (uint32_t)counts.parts, .n_samples = (uint32_t)counts.samples},
+    MUST(index_put_split(
+        w, &(struct slimset_split){.order = 1, .n_shards = 1, .n_samples = counts.samples}, &err));
+    MUST(index_put_shard(w,
+                         &(struct slimset_shard){.n_parts = (uint32_t)counts.parts,
+                                                 .n_samples = (uint32_t)counts.samples},
                          &err));
     if (tree)
         MUST(index_put_part(w, &(struct slimset_part){.n_samples = (uint32_t)n_names}, &err));
@@ -80,8 +84,9 @@ static void put_index(int dir, const char *name, bool tree, const char *names, c
         MUST(index_string(w, names, blank, &key, &err));
         MUST(index_string(w, names + blank + 1, blank < n ? n - blank - 1 : 0, &field, &err));
         if (tree) {
-            MUST(index_put_sample(w, &(struct slimset_sample){.key = key, .first_field = i, .n_fields = 1, .cls = -1},
-                                  hash_bytes(names, blank), &err));
+            MUST(index_put_sample(
+                w, &(struct slimset_sample){.key = key, .first_field = i, .n_fields = 1, .cls = -1},
+                hash_bytes(names, blank), &err));
             MUST(index_put_field(w, &(struct slimset_field){.name = field}, &err));
         } else {
             MUST(index_put_part(w, &(struct slimset_part){.name = key, .part = (uint32_t)i}, &err));
@@ -112,7 +117,7 @@ static bool exists(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* --- opening ----------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static void test_open_new(void)
 {
@@ -186,12 +191,13 @@ static void test_work_is_a_link(void)
     close(dir);
 }
 
-/* --- a publication, interrupted ---------------------------------------------------------------------- */
+/* --- a publication, interrupted --------------------------------------------------------------- */
 
 enum { STEPS = 9 };
 
-/* A published dataset a, b, c and a new one ready to be published: a stays, b changes, c goes, d comes. Then the first `steps`
- * steps of the publication are done by hand, as a killed run would leave them. */
+/* A published dataset a, b, c and a new one ready to be published: a stays, b changes, c goes, d
+ * comes. Then the first `steps` steps of the publication are done by hand, as a killed run would
+ * leave them. */
 static void interrupted(struct out_dirs *d, int steps)
 {
     fresh();
@@ -239,7 +245,8 @@ static void test_roll_forward(void)
         bool rolled = true;
         interrupted(&d, steps);
         CHECK_INT(publish_roll(&d, &rolled, &why), SLIMSET_OK);
-        if (steps == 0) { /* nothing was begun: the old dataset is whole, what is staged stays staged */
+        if (steps ==
+            0) { /* nothing was begun: the old dataset is whole, what is staged stays staged */
             CHECK(!rolled);
             CHECK_STR(published(d.out), "old");
             CHECK_STR(get(d.out, "b.tar"), "b1");
@@ -270,7 +277,8 @@ static void test_no_index_between(void)
     }
 }
 
-/* A real run, killed by a full disk's kind of fault: a rename that cannot succeed. Then the obstacle goes. */
+/* A real run, killed by a full disk's kind of fault: a rename that cannot succeed. Then the
+ * obstacle goes. */
 static void test_obstacle(void)
 {
     struct out_dirs d;
@@ -353,8 +361,8 @@ static void test_deletes_only_its_own(void)
     snprintf(above, sizeof above, "%s-victim", out);
     put(AT_FDCWD, above, "alive");
     char names[1500];
-    snprintf(names, sizeof names, "a.tar\nb.tar\nc.tar\n../%s\nx/../../%s\n%s\n", strrchr(above, '/') + 1,
-             strrchr(above, '/') + 1, above);
+    snprintf(names, sizeof names, "a.tar\nb.tar\nc.tar\n../%s\nx/../../%s\n%s\n",
+             strrchr(above, '/') + 1, strrchr(above, '/') + 1, above);
     put_index(d.out, SLIMSET_INDEX_NAME, false, names, "old"); /* a hostile old index */
     put_index(d.work, "publish", false, "a.tar\nb.tar\nd.tar\n", "new");
     MUST(io_mkdirs(d.out, "x", &err));
@@ -421,7 +429,8 @@ static void test_many_files(void)
     publish_close(&d);
 }
 
-/* A staged file that the new index does not name was left by another run, perhaps half written: it never comes to light. */
+/* A staged file that the new index does not name was left by another run, perhaps half written:
+ * it never comes to light. */
 static void test_unnamed_staged_file(void)
 {
     struct out_dirs d;
@@ -443,7 +452,8 @@ static void test_clean(void)
     put(d.work, "frag-val-00012", "f");
     put(d.stage, "deep/er/x.tar", "x");
     CHECK_INT(publish_clean(&d, &why), SLIMSET_OK);
-    CHECK(!exists(d.work, "plan") && !exists(d.work, "frag-train-00000") && !exists(d.work, "frag-val-00012"));
+    CHECK(!exists(d.work, "plan") && !exists(d.work, "frag-train-00000") &&
+          !exists(d.work, "frag-val-00012"));
     CHECK(!exists(d.work, "stage"));
     CHECK_STR(get(d.work, "stat"), "stat");
     CHECK_STR(get(d.out, "a.tar"), "a1"); /* the dataset is not touched */

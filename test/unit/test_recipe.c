@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recipe.h and the recipe's part of slimset/pack.h: defaults, --resize, the text of a recipe, differences.
- * An argument names the folder for scratch files, else $TMPDIR or /tmp.
+ * recipe.h and the recipe's part of slimset/pack.h: defaults, --resize, the text of a recipe,
+ * differences. An argument names the folder for scratch files, else $TMPDIR or /tmp.
  */
 #include "recipe.h"
 
@@ -22,18 +22,26 @@ static void test_defaults(void)
     memset(&run, 0xff, sizeof run);
     slimset_recipe_init(&r);
     slimset_run_init(&run);
-    CHECK(r.resize == SLIMSET_RESIZE_NONE && !r.upscale && r.output == SLIMSET_OUTPUT_AUTO && !r.lossless);
-    CHECK(!r.reencode_all && r.quality == 90 && r.subsampling == SLIMSET_SUBSAMPLING_420 && r.optimise);
+    CHECK(r.resize == SLIMSET_RESIZE_NONE && !r.upscale && r.output == SLIMSET_OUTPUT_AUTO &&
+          !r.lossless);
+    CHECK(!r.reencode_all && r.quality == 90 && r.subsampling == SLIMSET_SUBSAMPLING_420 &&
+          r.optimise);
     CHECK(!r.keep_metadata && r.alpha == SLIMSET_ALPHA_COLOUR);
     CHECK(r.background[0] == 255 && r.background[1] == 255 && r.background[2] == 255);
-    CHECK(r.color == SLIMSET_COLOR_KEEP && r.depth == SLIMSET_DEPTH_KEEP && r.channels == 0 && r.detect);
-    CHECK(r.boxes == SLIMSET_BOXES_REFUSE && r.layout == SLIMSET_LAYOUT_SHARDS && r.shard_bytes == 256000000);
-    CHECK(r.shards == 0 && r.order == SLIMSET_ORDER_AUTO && r.seed == 0 && r.classes == SLIMSET_CLASSES_AUTO);
+    CHECK(r.color == SLIMSET_COLOR_KEEP && r.depth == SLIMSET_DEPTH_KEEP && r.channels == 0 &&
+          r.detect);
+    CHECK(r.boxes == SLIMSET_BOXES_REFUSE && r.layout == SLIMSET_LAYOUT_SHARDS &&
+          r.shard_bytes == 256000000);
+    CHECK(r.shards == 0 && r.order == SLIMSET_ORDER_AUTO && r.seed == 0 &&
+          r.classes == SLIMSET_CLASSES_AUTO);
     CHECK(!r.class_order_numeric && r.max_pixels == 178956970 && r.follow && r.webdataset);
     CHECK(r.rules == NULL && r.n_rules == 0 && r.png_level == 6);
-    CHECK(run.sources == NULL && run.n_sources == 0 && run.files_from == NULL && run.out == NULL && run.jobs == 0);
-    CHECK(!run.in_process && !run.force && !run.replan && !run.verify_inputs && !run.strict && !run.dry_run);
-    CHECK(run.max_rejects == -1 && run.max_rejects_percent < 0 && run.stop == NULL && run.event == NULL);
+    CHECK(run.sources == NULL && run.n_sources == 0 && run.files_from == NULL && run.out == NULL &&
+          run.jobs == 0);
+    CHECK(!run.in_process && !run.force && !run.replan && !run.verify_inputs && !run.strict &&
+          !run.dry_run);
+    CHECK(run.max_rejects == -1 && run.max_rejects_percent < 0 && run.stop == NULL &&
+          run.event == NULL);
 }
 
 static void test_resize_words(void)
@@ -43,9 +51,13 @@ static void test_resize_words(void)
         enum slimset_resize mode;
         uint32_t a, b;
     } good[] = {
-        {"512", SLIMSET_RESIZE_LONG, 512, 0}, {"long:512", SLIMSET_RESIZE_LONG, 512, 0}, {"1", SLIMSET_RESIZE_LONG, 1, 0},
-        {"65500", SLIMSET_RESIZE_LONG, 65500, 0}, {"short:256", SLIMSET_RESIZE_SHORT, 256, 0},
-        {"exact:224x112", SLIMSET_RESIZE_EXACT, 224, 112}, {"crop:1x65500", SLIMSET_RESIZE_CROP, 1, 65500},
+        {"512", SLIMSET_RESIZE_LONG, 512, 0},
+        {"long:512", SLIMSET_RESIZE_LONG, 512, 0},
+        {"1", SLIMSET_RESIZE_LONG, 1, 0},
+        {"65500", SLIMSET_RESIZE_LONG, 65500, 0},
+        {"short:256", SLIMSET_RESIZE_SHORT, 256, 0},
+        {"exact:224x112", SLIMSET_RESIZE_EXACT, 224, 112},
+        {"crop:1x65500", SLIMSET_RESIZE_CROP, 1, 65500},
         {"pad:640x480", SLIMSET_RESIZE_PAD, 640, 480},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -67,12 +79,48 @@ static void test_resize_words(void)
 
 static void test_resize_nonsense(void)
 {
-    static const char *const bad[] = {
-        "", "0", "-1", "65501", "99999999999", "512px", "512 ", " 512", "5.5", "long:", "long:0", "long:x", "short:-3",
-        "big:3", "LONG:512", "long512", "exact:224", "exact:224x", "exact:x224", "exact:0x5", "exact:5x0", "exact:-5x5",
-        "exact:5x-5", "exact:5x5x5", "exact:5*5", "crop:65501x5", "crop:5x65501", "crop:1000000x5", "pad:", "pad:axb",
-        "area:0", "area:-5", "area:x", "area:", "scale:0", "scale:-1", "scale:nan", "scale:inf", "scale:", "scale:1x",
-        "scale:101", "none"};
+    static const char *const bad[] = {"",
+                                      "0",
+                                      "-1",
+                                      "65501",
+                                      "99999999999",
+                                      "512px",
+                                      "512 ",
+                                      " 512",
+                                      "5.5",
+                                      "long:",
+                                      "long:0",
+                                      "long:x",
+                                      "short:-3",
+                                      "big:3",
+                                      "LONG:512",
+                                      "long512",
+                                      "exact:224",
+                                      "exact:224x",
+                                      "exact:x224",
+                                      "exact:0x5",
+                                      "exact:5x0",
+                                      "exact:-5x5",
+                                      "exact:5x-5",
+                                      "exact:5x5x5",
+                                      "exact:5*5",
+                                      "crop:65501x5",
+                                      "crop:5x65501",
+                                      "crop:1000000x5",
+                                      "pad:",
+                                      "pad:axb",
+                                      "area:0",
+                                      "area:-5",
+                                      "area:x",
+                                      "area:",
+                                      "scale:0",
+                                      "scale:-1",
+                                      "scale:nan",
+                                      "scale:inf",
+                                      "scale:",
+                                      "scale:1x",
+                                      "scale:101",
+                                      "none"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct slimset_recipe r;
         slimset_recipe_init(&r);
@@ -80,14 +128,16 @@ static void test_resize_nonsense(void)
         if (st != SLIMSET_USAGE)
             printf("  \"%s\":\n", bad[i]);
         CHECK_INT(st, SLIMSET_USAGE);
-        CHECK(strstr(err.text, "long:N") != NULL && strstr(err.text, "scale:") != NULL); /* says what is allowed */
+        CHECK(strstr(err.text, "long:N") != NULL &&
+              strstr(err.text, "scale:") != NULL); /* says what is allowed */
     }
 }
 
 /* Blanks and signs are not part of any of the forms. */
 static void test_resize_blanks_and_signs(void)
 {
-    static const char *const bad[] = {"exact: 5x5", "exact:5x 5", "crop:+5x5", "pad:5x+5", "exact:5 x5"};
+    static const char *const bad[] = {"exact: 5x5", "exact:5x 5", "crop:+5x5", "pad:5x+5",
+                                      "exact:5 x5"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct slimset_recipe r;
         slimset_recipe_init(&r);
@@ -98,7 +148,7 @@ static void test_resize_blanks_and_signs(void)
     }
 }
 
-/* --- text ------------------------------------------------------------------------------------------ */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static struct buf text_of(const struct slimset_recipe *r)
 {
@@ -121,11 +171,14 @@ static void test_text(void)
     slimset_recipe_init(&r);
     struct buf b = text_of(&r);
     CHECK(has_line(&b, "tool=slimset " SLIMSET_VERSION));
-    CHECK(has_line(&b, "layout=shards") && has_line(&b, "recipe.resize=none") && has_line(&b, "recipe.quality=90"));
-    CHECK(memmem(b.data, b.len, "codec.jpeg=", 11) != NULL && memmem(b.data, b.len, "codec.zlib=", 11) != NULL);
+    CHECK(has_line(&b, "layout=shards") && has_line(&b, "recipe.resize=none") &&
+          has_line(&b, "recipe.quality=90"));
+    CHECK(memmem(b.data, b.len, "codec.jpeg=", 11) != NULL &&
+          memmem(b.data, b.len, "codec.zlib=", 11) != NULL);
     size_t lines = 0; /* every line is name=value, no name twice */
     for (const char *p = (const char *)b.data, *end = p + b.len; p < end; lines++) {
-        const char *nl = memchr(p, '\n', (size_t)(end - p)), *eq = memchr(p, '=', (size_t)(end - p));
+        const char *nl = memchr(p, '\n', (size_t)(end - p)),
+                   *eq = memchr(p, '=', (size_t)(end - p));
         CHECK(nl != NULL && eq != NULL && eq < nl && eq > p);
         if (nl == NULL || eq == NULL)
             break;
@@ -142,7 +195,9 @@ static void test_text(void)
 static void test_every_member_is_in_the_text(void)
 {
     struct slimset_recipe base, r;
-    struct slimset_rule rules[] = {{"*.png", SLIMSET_ROLE_MASK}, {"*.tif", -1}, {"*.png", SLIMSET_ROLE_IMAGE},
+    struct slimset_rule rules[] = {{"*.png", SLIMSET_ROLE_MASK},
+                                   {"*.tif", -1},
+                                   {"*.png", SLIMSET_ROLE_IMAGE},
                                    {"*.pn", SLIMSET_ROLE_MASK}};
     slimset_recipe_init(&base);
     CHECK_INT(slimset_recipe_resize(&base, "exact:8x9", &err), SLIMSET_OK);
@@ -210,7 +265,7 @@ static void test_every_member_is_in_the_text(void)
     buf_fini(&before);
 }
 
-/* --- differences ------------------------------------------------------------------------------------- */
+/* --- differences ------------------------------------------------------------------------------ */
 
 static struct index opened;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * resize.h: regions, orientation, padding and the siting of chroma, by pictures whose result is known without a filter.
+ * resize.h: regions, orientation, padding and the siting of chroma, by pictures whose result is
+ * known without a filter.
  */
 #include "resize.h"
 
@@ -47,28 +48,35 @@ static struct geometry geometry_for(const char *resize, bool upscale, uint32_t w
     return geometry_of(&r, w, h);
 }
 
-static void run(const struct geometry *g, int orientation, bool nearest, unsigned sub_x, unsigned sub_y,
-                const uint8_t *background)
+static void run(const struct geometry *g, int orientation, bool nearest, unsigned sub_x,
+                unsigned sub_y, const uint8_t *background)
 {
-    struct resize_job job = {.geometry = g, .orientation = orientation, .nearest = nearest, .sub_x = sub_x, .sub_y = sub_y,
+    struct resize_job job = {.geometry = g,
+                             .orientation = orientation,
+                             .nearest = nearest,
+                             .sub_x = sub_x,
+                             .sub_y = sub_y,
                              .background = background};
     CHECK_INT(resize_image(resampler, &in, &job, &tmp, &out, &err), SLIMSET_OK);
-    CHECK(out.w == g->w && out.h == g->h && out.colour == in.colour && out.bits == in.bits && out.alpha == in.alpha);
+    CHECK(out.w == g->w && out.h == g->h && out.colour == in.colour && out.bits == in.bits &&
+          out.alpha == in.alpha);
 }
 
-/* --- orientation ----------------------------------------------------------------------------------- */
+/* --- orientation ------------------------------------------------------------------------------ */
 
 /* Where the visual side of the 0th row and of the 0th column are: the EXIF standard's table. */
 static const char *const row_side = "-ttbblrrl", *const column_side = "-lrrlttbb";
 
-static void stored_pixel(int o, uint32_t up_w, uint32_t up_h, uint32_t ux, uint32_t uy, uint32_t *x, uint32_t *y)
+static void stored_pixel(int o, uint32_t up_w, uint32_t up_h, uint32_t ux, uint32_t uy, uint32_t *x,
+                         uint32_t *y)
 {
     char r = row_side[o], c = column_side[o];
     *y = r == 't' ? uy : r == 'b' ? up_h - 1 - uy : r == 'l' ? ux : up_w - 1 - ux;
     *x = c == 'l' ? ux : c == 'r' ? up_w - 1 - ux : c == 't' ? uy : up_h - 1 - uy;
 }
 
-/* Turned without a change of size: every pixel goes to its place, by both filters, at 8 and 16 bits. */
+/* Turned without a change of size: every pixel goes to its place, by both filters, at 8 and 16
+ * bits. */
 static void test_orientation_moves_pixels(void)
 {
     enum { W = 37, H = 19 };
@@ -76,7 +84,9 @@ static void test_orientation_moves_pixels(void)
         for (int o = 1; o <= 8; o++)
             for (int nearest = 0; nearest < 2; nearest++) {
                 bool swaps = o >= 5;
-                CHECK_INT(image_setup(&in, IMAGE_RGB, true, (uint8_t)bits, swaps ? H : W, swaps ? W : H, &err), SLIMSET_OK);
+                CHECK_INT(image_setup(&in, IMAGE_RGB, true, (uint8_t)bits, swaps ? H : W,
+                                      swaps ? W : H, &err),
+                          SLIMSET_OK);
                 for (unsigned i = 0; i < 4; i++)
                     for (uint32_t y = 0; y < in.h; y++)
                         for (uint32_t x = 0; x < in.w; x++)
@@ -101,14 +111,16 @@ static void test_orientation_moves_pixels(void)
 static void test_orientation_agrees_with_upright(void)
 {
     enum { W = 61, H = 43 };
-    static const char *const modes[] = {"30", "crop:20x24", "pad:32x32", "exact:17x40", "scale:0.37"};
+    static const char *const modes[] = {"30", "crop:20x24", "pad:32x32", "exact:17x40",
+                                        "scale:0.37"};
     static struct image upright, want;
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++)
         for (int o = 1; o <= 8; o++) {
             bool swaps = o >= 5;
             struct geometry g = geometry_for(modes[m], false, W, H);
             CHECK_INT(image_setup(&upright, IMAGE_GRAY, false, 8, W, H, &err), SLIMSET_OK);
-            CHECK_INT(image_setup(&in, IMAGE_GRAY, false, 8, swaps ? H : W, swaps ? W : H, &err), SLIMSET_OK);
+            CHECK_INT(image_setup(&in, IMAGE_GRAY, false, 8, swaps ? H : W, swaps ? W : H, &err),
+                      SLIMSET_OK);
             for (uint32_t y = 0; y < H; y++)
                 for (uint32_t x = 0; x < W; x++) {
                     uint32_t sx, sy;
@@ -139,7 +151,7 @@ static void test_orientation_agrees_with_upright(void)
     image_fini(&want);
 }
 
-/* --- nearest ------------------------------------------------------------------------------------------ */
+/* --- nearest ---------------------------------------------------------------------------------- */
 
 /* src = floor((i + 0.5) * W / T), over the whole picture, in exact integers. */
 static void test_nearest_whole(void)
@@ -168,8 +180,10 @@ static void test_nearest_crop(void)
     enum { W = 50, H = 31 };
     for (int o = 1; o <= 8; o++) {
         bool swaps = o >= 5;
-        struct geometry g = geometry_for("crop:16x16", false, W, H); /* 31 x 31 in the middle: from x 9.5 */
-        CHECK_INT(image_setup(&in, IMAGE_GRAY, false, 16, swaps ? H : W, swaps ? W : H, &err), SLIMSET_OK);
+        struct geometry g =
+            geometry_for("crop:16x16", false, W, H); /* 31 x 31 in the middle: from x 9.5 */
+        CHECK_INT(image_setup(&in, IMAGE_GRAY, false, 16, swaps ? H : W, swaps ? W : H, &err),
+                  SLIMSET_OK);
         for (uint32_t y = 0; y < H; y++)
             for (uint32_t x = 0; x < W; x++) {
                 uint32_t sx, sy;
@@ -181,8 +195,10 @@ static void test_nearest_crop(void)
             for (uint32_t x = 0; x < 16; x++) {
                 double fx = 9.5 + (x + 0.5) * 31 / 16, fy = (y + 0.5) * 31 / 16;
                 unsigned gx = get(&out, 0, x, y) % 256, gy = get(&out, 0, x, y) / 256;
-                bool near_edge_x = fabs(fx - round(fx)) < 1e-9, near_edge_y = fabs(fy - round(fy)) < 1e-9;
-                CHECK(near_edge_x || gx == (unsigned)floor(fx)); /* on an edge both neighbours are nearest */
+                bool near_edge_x = fabs(fx - round(fx)) < 1e-9,
+                     near_edge_y = fabs(fy - round(fy)) < 1e-9;
+                CHECK(near_edge_x ||
+                      gx == (unsigned)floor(fx)); /* on an edge both neighbours are nearest */
                 CHECK(near_edge_y || gy == (unsigned)floor(fy));
             }
     }
@@ -191,7 +207,8 @@ static void test_nearest_crop(void)
 /* A mask never gets a value that it did not have, whatever is done. */
 static void test_nearest_invents_nothing(void)
 {
-    static const char *const modes[] = {"30", "short:20", "crop:20x24", "exact:17x40", "scale:0.37", "scale:3"};
+    static const char *const modes[] = {"30",          "short:20",   "crop:20x24",
+                                        "exact:17x40", "scale:0.37", "scale:3"};
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++)
         for (int o = 1; o <= 8; o++) {
             struct geometry g = geometry_for(modes[m], true, o >= 5 ? 44 : 63, o >= 5 ? 63 : 44);
@@ -207,7 +224,7 @@ static void test_nearest_invents_nothing(void)
         }
 }
 
-/* --- padding -------------------------------------------------------------------------------------------- */
+/* --- padding ---------------------------------------------------------------------------------- */
 
 static void test_padding(void)
 {
@@ -228,14 +245,16 @@ static void test_padding(void)
                 for (uint32_t y = 0; y < 48; y++)
                     for (uint32_t x = 0; x < 64; x++) {
                         bool inside = x >= 14 && x < 47 && y >= 12 && y < 33;
-                        unsigned want = inside ? ((x - 14) * 5 + (y - 12) * 3 + i) * one : (i == 3 ? 255 : background[i]) * one;
+                        unsigned want = inside ? ((x - 14) * 5 + (y - 12) * 3 + i) * one
+                                               : (i == 3 ? 255 : background[i]) * one;
                         wrong += get(&out, i, x, y) != want;
                     }
             CHECK_INT(wrong, 0);
         }
 }
 
-/* Subsampled chroma is padded too, and an odd picture leaves no seam of the last picture's bytes. */
+/* Subsampled chroma is padded too, and an odd picture leaves no seam of the last picture's
+ * bytes. */
 static void test_padding_ycc(void)
 {
     static const uint8_t red[] = {255, 0, 0};
@@ -250,13 +269,15 @@ static void test_padding_ycc(void)
     }
     for (int round = 0; round < 2; round++) {
         run(&g, 1, false, 2, 2, red);
-        CHECK(out.plane[0].w == 51 && out.plane[0].h == 40 && out.plane[1].w == 26 && out.plane[1].h == 20);
+        CHECK(out.plane[0].w == 51 && out.plane[0].h == 40 && out.plane[1].w == 26 &&
+              out.plane[1].h == 20);
         for (unsigned i = 0; i < 3; i++) {
             static const unsigned padding[] = {76, 85, 255}; /* red in JFIF's YCbCr */
             unsigned s = i == 0 ? 1 : 2, wrong = 0;
             for (uint32_t y = 0; y < out.plane[i].h; y++)
                 for (uint32_t x = 0; x < out.plane[i].w; x++) {
-                    bool inside = x * s >= g.dst_x && x * s < g.dst_x + g.dst_w && y * s >= g.dst_y && y * s < g.dst_y + g.dst_h;
+                    bool inside = x * s >= g.dst_x && x * s < g.dst_x + g.dst_w &&
+                                  y * s >= g.dst_y && y * s < g.dst_y + g.dst_h;
                     unsigned v = *at(&out, i, x, y);
                     wrong += v != (inside ? 50 + i : padding[i]);
                     *at(&out, i, x, y) = 222; /* dirt for the second round */
@@ -266,13 +287,11 @@ static void test_padding_ycc(void)
     }
 }
 
-/* --- chroma ----------------------------------------------------------------------------------------------- */
+/* --- chroma ----------------------------------------------------------------------------------- */
 
-/* The value of a ramp at the centre of the stored pixel (x, y), in 16 bits so that a hundredth of a pixel shows. */
-static double ramp(double x, double y)
-{
-    return 3000 + 300 * x + 200 * y;
-}
+/* The value of a ramp at the centre of the stored pixel (x, y), in 16 bits so that a hundredth
+ * of a pixel shows. */
+static double ramp(double x, double y) { return 3000 + 300 * x + 200 * y; }
 
 /* Planes of the ramp, averaged into blocks of sx x sy as an encoder does. */
 static void make_ycc(uint32_t w, uint32_t h, unsigned sx, unsigned sy, uint8_t bits)
@@ -286,18 +305,20 @@ static void make_ycc(uint32_t w, uint32_t h, unsigned sx, unsigned sy, uint8_t b
         in.plane[i].per_px_y = 1.0 / fy;
         for (uint32_t y = 0; y < ph[i]; y++)
             for (uint32_t x = 0; x < pw[i]; x++)
-                set(&in, i, x, y, (uint16_t)floor(ramp((x + 0.5) * fx - 0.5, (y + 0.5) * fy - 0.5) + 0.5));
+                set(&in, i, x, y,
+                    (uint16_t)floor(ramp((x + 0.5) * fx - 0.5, (y + 0.5) * fy - 0.5) + 0.5));
     }
 }
 
-/* Every chroma sample is the ramp's value at the place it covers, to a tenth of a source pixel (what the
- * filter's ripple leaves) and to a twentieth on average: at every ratio, odd size,
+/* Every chroma sample is the ramp's value at the place it covers, to a tenth of a source pixel
+ * (what the filter's ripple leaves) and to a twentieth on average: at every ratio, odd size,
  * orientation, and subsampling on both sides. */
 static void test_chroma_stays_in_place(void)
 {
     static const unsigned subs[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}};
     static const uint32_t sizes[][2] = {{128, 96}, {129, 97}, {127, 96}, {128, 95}};
-    static const uint32_t targets[][2] = {{64, 48}, {65, 49}, {63, 47}, {43, 32}, {95, 71}, {29, 21}};
+    static const uint32_t targets[][2] = {{64, 48}, {65, 49}, {63, 47},
+                                          {43, 32}, {95, 71}, {29, 21}};
     for (size_t a = 0; a < 4; a++)
         for (size_t b = 0; b < 3; b++)
             for (size_t s = 0; s < 4; s++)
@@ -316,21 +337,27 @@ static void test_chroma_stays_in_place(void)
                         run(&g, o, false, ox, oy, white);
                         double worst = 0, sum = 0;
                         unsigned n = 0;
-                        CHECK(out.plane[1].w == (tw + ox - 1) / ox && out.plane[1].h == (th + oy - 1) / oy);
+                        CHECK(out.plane[1].w == (tw + ox - 1) / ox &&
+                              out.plane[1].h == (th + oy - 1) / oy);
                         for (uint32_t y = 3; y + 3 < out.plane[1].h; y++)
                             for (uint32_t x = 3; x + 3 < out.plane[1].w; x++) {
-                                /* centre of the block in the upright picture, then in the stored one */
-                                double ux = (x + 0.5) * ox * up_w / tw, uy = (y + 0.5) * oy * up_h / th;
-                                struct geometry_rect p = geometry_stored(o, up_w, up_h, (struct geometry_rect){ux, uy, 0, 0});
+                                /* centre of the block in the upright picture, then in the stored
+                                 * one */
+                                double ux = (x + 0.5) * ox * up_w / tw,
+                                       uy = (y + 0.5) * oy * up_h / th;
+                                struct geometry_rect p = geometry_stored(
+                                    o, up_w, up_h, (struct geometry_rect){ux, uy, 0, 0});
                                 double d = get(&out, 1, x, y) - ramp(p.x - 0.5, p.y - 0.5);
                                 worst = fabs(d) > worst ? fabs(d) : worst;
                                 sum += d;
                                 n++;
                             }
-                        bool good = n > 20 && worst <= 30 && fabs(sum / n) <= 15; /* 300 are a pixel */
+                        bool good =
+                            n > 20 && worst <= 30 && fabs(sum / n) <= 15; /* 300 are a pixel */
                         if (!good)
-                            printf("  %u x %u %ux%u to %u x %u %ux%u, orientation %d: worst %.1f, mean %.1f\n", w, h,
-                                   subs[a][0], subs[a][1], tw, th, ox, oy, o, worst, sum / n);
+                            printf("  %u x %u %ux%u to %u x %u %ux%u, orientation %d: worst %.1f, "
+                                   "mean %.1f\n",
+                                   w, h, subs[a][0], subs[a][1], tw, th, ox, oy, o, worst, sum / n);
                         CHECK(good);
                     }
 }
@@ -345,7 +372,8 @@ static void test_constant(void)
             make_ycc(w, h, 2, 2, 8);
             for (unsigned i = 0; i < 3; i++)
                 for (uint32_t y = 0; y < in.plane[i].h; y++)
-                    memset(in.plane[i].data + y * in.plane[i].stride_bytes, 90 + (int)i, in.plane[i].w);
+                    memset(in.plane[i].data + y * in.plane[i].stride_bytes, 90 + (int)i,
+                           in.plane[i].w);
             run(&g, o, false, 2, 2, white);
             for (unsigned i = 0; i < 3; i++)
                 for (uint32_t y = 0; y < out.plane[i].h; y++)

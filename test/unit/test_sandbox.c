@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sandbox.h from the inside: a child enters it and tries what a decoder that has been taken over
- * would try. Each attempt must fail or end the child. What honest work needs must still be possible.
- * An argument names the folder for scratch files, else $TMPDIR or /tmp.
+ * would try. Each attempt must fail or end the child. What honest work needs must still be
+ * possible. An argument names the folder for scratch files, else $TMPDIR or /tmp.
  */
 #include "sandbox.h"
 
@@ -38,12 +38,15 @@ static pid_t parent;
 static unsigned available;
 static int abi;
 
-/* --- attempts: true when it got through ---------------------------------------------------------- */
+/* --- attempts: true when it got through ------------------------------------------------------- */
 
 static bool open_read(void) { return open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0; }
 static bool open_own(void) { return open(victim, O_RDONLY | O_CLOEXEC) >= 0; }
 static bool open_proc(void) { return open("/proc/self/mem", O_RDWR | O_CLOEXEC) >= 0; }
-static bool open_new(void) { return openat(AT_FDCWD, "made", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0; }
+static bool open_new(void)
+{
+    return openat(AT_FDCWD, "made", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0;
+}
 static bool open_folder(void) { return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) >= 0; }
 static bool open_tmpfile(void) { return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) >= 0; }
 static bool open_raw(void)
@@ -153,7 +156,10 @@ static bool clone_3(void)
     return false;
 #endif
 }
-static bool new_namespace(void) { return syscall(SYS_unshare, 0x10000000 /* CLONE_NEWUSER */) == 0; }
+static bool new_namespace(void)
+{
+    return syscall(SYS_unshare, 0x10000000 /* CLONE_NEWUSER */) == 0;
+}
 
 static bool trace_parent(void) { return ptrace(PTRACE_ATTACH, parent, NULL, NULL) == 0; }
 static bool trace_me(void) { return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0; }
@@ -186,7 +192,10 @@ static bool limit_parent(void)
     return prlimit(parent, RLIMIT_CORE, NULL, &r) == 0;
 }
 
-static bool raise_limit(void) { return setrlimit(RLIMIT_NOFILE, &(struct rlimit){1024, 1024}) == 0; }
+static bool raise_limit(void)
+{
+    return setrlimit(RLIMIT_NOFILE, &(struct rlimit){1024, 1024}) == 0;
+}
 static bool terminal(void)
 {
     char c = 'x';
@@ -232,7 +241,10 @@ static bool call_32_bits(void) /* the other system call table: its numbers mean 
 {
 #if defined(__x86_64__)
     long r;
-    __asm__ volatile("int $0x80" : "=a"(r) : "a"(20 /* getpid */) : "memory", "r8", "r9", "r10", "r11");
+    __asm__ volatile("int $0x80"
+                     : "=a"(r)
+                     : "a"(20 /* getpid */)
+                     : "memory", "r8", "r9", "r10", "r11");
     return r > 0;
 #else
     return false;
@@ -247,7 +259,8 @@ static bool start_thread(void)
 }
 static bool map_code(void)
 {
-    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p != MAP_FAILED;
 }
 static bool turn_into_code(void)
@@ -256,7 +269,7 @@ static bool turn_into_code(void)
     return mprotect(p, 4096, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* --- what honest work needs: true when it works ----------------------------------------------------- */
+/* --- what honest work needs: true when it works ----------------------------------------------- */
 
 static bool memory_works(void)
 {
@@ -274,16 +287,18 @@ static bool reading_works(void)
 {
     char text[8] = "";
     struct stat st;
-    return pread(file_fd, text, 6, 0) == 6 && memcmp(text, "victim", 6) == 0 && fstat(file_fd, &st) == 0;
+    return pread(file_fd, text, 6, 0) == 6 && memcmp(text, "victim", 6) == 0 &&
+           fstat(file_fd, &st) == 0;
 }
 static bool clock_works(void)
 {
     struct timespec ts;
-    return clock_gettime(CLOCK_MONOTONIC, &ts) == 0 && clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) == 0;
+    return clock_gettime(CLOCK_MONOTONIC, &ts) == 0 &&
+           clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) == 0;
 }
 static bool closing_works(void) { return close(spare_socket) == 0; }
 
-/* --- running them ------------------------------------------------------------------------------------- */
+/* --- running them ----------------------------------------------------------------------------- */
 
 typedef bool attempt_fn(void);
 
@@ -311,19 +326,42 @@ struct attempt {
     bool kills; /* ends the process rather than answering */
 };
 
-#define TRY(fn) {#fn, fn, false}
-#define DIE(fn) {#fn, fn, true}
+#define TRY(fn)                                                                                    \
+    {                                                                                              \
+#fn, fn, false                                                                             \
+    }
+#define DIE(fn)                                                                                    \
+    {                                                                                              \
+#fn, fn, true                                                                              \
+    }
 
 static const struct attempt attempts[] = {
-    TRY(open_read), TRY(open_own), TRY(open_proc), TRY(open_new), TRY(open_folder), TRY(open_tmpfile), TRY(open_raw),
-    TRY(open_2), TRY(pwritev_file), TRY(allocate_file), TRY(remove_file), TRY(rename_file), TRY(link_file),
-    TRY(symlink_file), TRY(make_folder), TRY(change_mode), TRY(truncate_path), TRY(change_folder),
-    DIE(make_socket), DIE(make_unix_socket), TRY(make_pair), DIE(connect_inherited), TRY(bind_inherited),
-    DIE(exec_program), DIE(exec_descriptor), TRY(fork_child), TRY(fork_raw), TRY(clone_raw), TRY(clone_3), TRY(new_namespace),
-    DIE(trace_parent), DIE(trace_me), TRY(signal_parent), TRY(signal_group), TRY(signal_thread), TRY(open_pid),
-    DIE(read_parent), DIE(write_parent), TRY(limit_parent),
-    TRY(raise_limit), TRY(terminal), TRY(file_flags), TRY(control), TRY(user_id), TRY(mount_something), TRY(ring),
-    TRY(memory_file), TRY(shared_segment), TRY(fault_handler), TRY(key_ring), TRY(x32_call), TRY(call_32_bits),
+    TRY(open_read),       TRY(open_own),
+    TRY(open_proc),       TRY(open_new),
+    TRY(open_folder),     TRY(open_tmpfile),
+    TRY(open_raw),        TRY(open_2),
+    TRY(pwritev_file),    TRY(allocate_file),
+    TRY(remove_file),     TRY(rename_file),
+    TRY(link_file),       TRY(symlink_file),
+    TRY(make_folder),     TRY(change_mode),
+    TRY(truncate_path),   TRY(change_folder),
+    DIE(make_socket),     DIE(make_unix_socket),
+    TRY(make_pair),       DIE(connect_inherited),
+    TRY(bind_inherited),  DIE(exec_program),
+    DIE(exec_descriptor), TRY(fork_child),
+    TRY(fork_raw),        TRY(clone_raw),
+    TRY(clone_3),         TRY(new_namespace),
+    DIE(trace_parent),    DIE(trace_me),
+    TRY(signal_parent),   TRY(signal_group),
+    TRY(signal_thread),   TRY(open_pid),
+    DIE(read_parent),     DIE(write_parent),
+    TRY(limit_parent),    TRY(raise_limit),
+    TRY(terminal),        TRY(file_flags),
+    TRY(control),         TRY(user_id),
+    TRY(mount_something), TRY(ring),
+    TRY(memory_file),     TRY(shared_segment),
+    TRY(fault_handler),   TRY(key_ring),
+    TRY(x32_call),        TRY(call_32_bits),
 };
 
 static void refuse_all(enum sandbox_profile profile)
@@ -363,9 +401,11 @@ static bool no_seccomp(const char *name)
 /* Without the sandbox the same attempts get through: else they would prove nothing. */
 static void test_attempts_are_real(void)
 {
-    attempt_fn *const harmless[] = {open_read, open_own, open_folder, open_raw, write_file, grow_file, make_pair,
-                                    make_unix_socket, connect_inherited, fork_child, clone_raw, signal_parent, memory_file,
-                                    control, start_thread, map_code, turn_into_code, make_folder, limit_parent};
+    attempt_fn *const harmless[] = {open_read,         open_own,    open_folder,  open_raw,
+                                    write_file,        grow_file,   make_pair,    make_unix_socket,
+                                    connect_inherited, fork_child,  clone_raw,    signal_parent,
+                                    memory_file,       control,     start_thread, map_code,
+                                    turn_into_code,    make_folder, limit_parent};
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
         pid_t child = fork();
         if (child == 0)
@@ -540,7 +580,9 @@ static void test_received_descriptor(void)
         } control_room;
         char c, text[6];
         struct iovec v = {.iov_base = &c, .iov_len = 1};
-        struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control_room.bytes,
+        struct msghdr m = {.msg_iov = &v,
+                           .msg_iovlen = 1,
+                           .msg_control = control_room.bytes,
                            .msg_controllen = sizeof control_room.bytes};
         int fd = -1;
         close(file_fd);
@@ -559,7 +601,9 @@ static void test_received_descriptor(void)
     } control_room = {{0}};
     char c = 'x';
     struct iovec v = {.iov_base = &c, .iov_len = 1};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control_room.bytes,
+    struct msghdr m = {.msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = control_room.bytes,
                        .msg_controllen = sizeof control_room.bytes};
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
     h->cmsg_level = SOL_SOCKET;
@@ -592,7 +636,8 @@ int main(int argc, char **argv)
     file_fd = open(victim, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
     listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     spare_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (write(file_fd, "victim", 6) != 6 || bind(listener, (struct sockaddr *)&a, n) != 0 || listen(listener, 100) != 0) {
+    if (write(file_fd, "victim", 6) != 6 || bind(listener, (struct sockaddr *)&a, n) != 0 ||
+        listen(listener, 100) != 0) {
         perror("setting up");
         return 1;
     }

@@ -20,10 +20,7 @@ static char dir_path[300];
 static struct slimset_error err;
 static struct tar_writer tar = {.fd = -1};
 
-static void begin(void)
-{
-    CHECK_INT(tar_create(&tar, dir, "t.tar", &err), SLIMSET_OK);
-}
+static void begin(void) { CHECK_INT(tar_create(&tar, dir, "t.tar", &err), SLIMSET_OK); }
 
 static uint64_t append(const char *name, const void *data, uint64_t n)
 {
@@ -133,7 +130,7 @@ static void test_sizes(void)
     free(data);
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static char name[400];
 
@@ -181,7 +178,7 @@ static void test_names(void)
 {
     takes(1, 0, 0, 0);
     takes(99, 50, 0, 0);
-    takes(100, 0, 0, 0);       /* exactly the name field, no terminator */
+    takes(100, 0, 0, 0); /* exactly the name field, no terminator */
     takes(100, 50, 0, 0);
     takes(101, 50, 0, 50);
     takes(101, 1, 0, 1);
@@ -195,8 +192,8 @@ static void test_names(void)
 static void test_names_that_do_not_fit(void)
 {
     refuses(101, 0, 0);
-    refuses(256, 154, 0);  /* 101 behind the slash */
-    refuses(257, 156, 0);  /* 156 before it */
+    refuses(256, 154, 0); /* 101 behind the slash */
+    refuses(257, 156, 0); /* 156 before it */
     refuses(257, 155, 0);
     refuses(300, 30, 280);
     uint64_t offset;
@@ -205,9 +202,10 @@ static void test_names_that_do_not_fit(void)
     tar_abort(&tar);
 }
 
-/* --- the file ------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
-/* Small and large members, around the writer's buffer: every byte arrives, and the same bytes each time. */
+/* Small and large members, around the writer's buffer: every byte arrives, and the same bytes
+ * each time. */
 static void test_content(void)
 {
     enum { BIG = 3 << 20 };
@@ -302,7 +300,8 @@ int main(int argc, char **argv)
 {
     const char *tmp = argc > 1 ? argv[1] : getenv("TMPDIR");
     snprintf(dir_path, sizeof dir_path, "%s/test_tar.XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(dir_path) == NULL || (dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+    if (mkdtemp(dir_path) == NULL ||
+        (dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
         perror(dir_path);
         return 1;
     }

@@ -17,8 +17,9 @@ static void test_key_bytes(void)
         const char *name;
         size_t key;
     } cases[] = {
-        {"a.jpg", 1}, {"a.seg.png", 1}, {"v1.2/img.0.jpg", 8}, {"./a.jpg", 3}, {"a..jpg", 1}, {"d/e/f.x", 5},
-        {".x.jpg", 0}, {"d/.x.jpg", 0}, {"noext", 0}, {"d.x/noext", 0}, {"", 0}, {".", 0}, {"d.x/", 0}, {"a.", 1},
+        {"a.jpg", 1},   {"a.seg.png", 1}, {"v1.2/img.0.jpg", 8}, {"./a.jpg", 3}, {"a..jpg", 1},
+        {"d/e/f.x", 5}, {".x.jpg", 0},    {"d/.x.jpg", 0},       {"noext", 0},   {"d.x/noext", 0},
+        {"", 0},        {".", 0},         {"d.x/", 0},           {"a.", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t got = webdataset_key_bytes(cases[i].name, strlen(cases[i].name));
@@ -48,17 +49,14 @@ static bool is_shard_below(const char *prefix, const char *names)
     return is;
 }
 
-static bool is_shard(const char *names)
-{
-    return is_shard_below("", names);
-}
+static bool is_shard(const char *names) { return is_shard_below("", names); }
 
 static void test_shards(void)
 {
     CHECK(is_shard("0.jpg\n0.cls\n1.jpg\n1.cls"));
     CHECK(is_shard("train/0.jpg\ntrain/0.json\ntrain/1.jpg\ntrain/1.json\ntrain/1.txt"));
     CHECK(is_shard("0.jpg\n0.seg.png"));
-    CHECK(is_shard("b.jpg\nb.cls\na.jpg\na.cls")); /* any order of samples */
+    CHECK(is_shard("b.jpg\nb.cls\na.jpg\na.cls"));        /* any order of samples */
     CHECK(is_shard("0.jpg\n0.cls\n1.jpg\n1.cls\n2.jpg")); /* most samples have two or more */
 }
 
@@ -72,7 +70,7 @@ static void test_archived_trees(void)
     CHECK(!is_shard("images/0.jpg\nimages/1.jpg\nlabels/0.txt\nlabels/1.txt"));
     CHECK(!is_shard("0.jpg\n0.jpg\n1.jpg\n1.cls")); /* a field twice */
     CHECK(!is_shard("0.jpg\n0.txt\n0.jpg"));
-    CHECK(!is_shard("!0.jpg\n0.cls")); /* a member that cannot be read */
+    CHECK(!is_shard("!0.jpg\n0.cls"));                            /* a member that cannot be read */
     CHECK(!is_shard("0.jpg\n0.cls\n1.jpg\n2.jpg\n3.jpg\n4.jpg")); /* two fields are not the rule */
 }
 
@@ -83,8 +81,9 @@ static void test_prefix(void)
     CHECK(!is_shard_below("x/", ".a.jpg\n.a.cls"));
 }
 
-/* The frames of a video, clip.000000.jpg and so on, have one key for WebDataset. Nobody means a sample of thousands of
- * fields, none can hold them, and finding that out must not take the run's time. */
+/* The frames of a video, clip.000000.jpg and so on, have one key for WebDataset. Nobody means a
+ * sample of thousands of fields, none can hold them, and finding that out must not take the
+ * run's time. */
 static void test_one_key_for_all(void)
 {
     enum { N = 30000 };
