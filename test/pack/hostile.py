@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hostile or clumsy user does: decisions mixed between runs, work files damaged, sources in
-OUT, names that collide, archives that lie, budgets, limits. Every test states what is right, judged by
-tarfile, Pillow and `slimset verify`."""
+OUT, names that collide, archives that lie, budgets, limits. Every test states what is right, judged
+by tarfile, Pillow and `slimset verify`."""
 import io
 import os
 import random

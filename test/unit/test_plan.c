@@ -79,7 +79,8 @@ static void files(const char *paths)
     }
 }
 
-static void many(const char *format, unsigned first, unsigned end, uint64_t bytes)
+__attribute__((format(printf, 1, 0))) static void many(const char *format, unsigned first,
+                                                       unsigned end, uint64_t bytes)
 {
     char name[200];
     for (unsigned i = first; i < end; i++) {
@@ -704,7 +705,8 @@ static void test_pure(void)
 
 /* --- stability -------------------------------------------------------------------------------- */
 
-static void many_but(const char *format, unsigned n, unsigned without)
+__attribute__((format(printf, 1, 0))) static void many_but(const char *format, unsigned n,
+                                                           unsigned without)
 {
     many(format, 0, without, 1000);
     many(format, without + 1, n, 1000);

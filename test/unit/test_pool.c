@@ -287,7 +287,7 @@ static void guarded(void (*fn)(void))
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        alarm(15);
+        alarm(8);
         check_failures_here = 0;
         fn();
         fflush(stdout);
@@ -296,7 +296,7 @@ static void guarded(void (*fn)(void))
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        printf("  still at it after 15 s\n");
+        printf("  still at it after 8 s\n");
     CHECK_INT(status, 0);
 }
 
