@@ -34,6 +34,10 @@ enum archive_method { ARCHIVE_PLAIN = 0 /* bytes as they lie */, ARCHIVE_DEFLATE
 typedef enum slimset_status archive_space_fn(void *arg, uint64_t next_bytes,
                                              struct slimset_error *err);
 
+/* The usual one: arg is the spool's descriptor (int *). SLIMSET_IO with ENOSPC when its file system has less room than
+ * that and 64 MiB. */
+enum slimset_status archive_check_space(void *arg, uint64_t next_bytes, struct slimset_error *err);
+
 struct archive_limits {
     uint64_t max_members; /* default 10,000,000; never more than 2^32 - 2; the archive is refused */
     uint64_t max_member_bytes; /* unpacked; default 64 GiB; the member gets problem too-large */

@@ -364,8 +364,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
     return SLIMSET_OK;
 }
 
-/* Nothing in the recipe touches pixels: a field of codec KEEP keeps its bytes. */
-static bool keeps_pixels(const struct slimset_recipe *r)
+bool convert_keeps_pixels(const struct slimset_recipe *r)
 {
     return r->resize == SLIMSET_RESIZE_NONE && r->channels == 0 && r->color == SLIMSET_COLOR_KEEP &&
            r->depth == SLIMSET_DEPTH_KEEP && r->alpha != SLIMSET_ALPHA_REJECT;
@@ -377,7 +376,7 @@ static enum slimset_status convert_image(struct converter *c, const uint8_t *dat
     enum slimset_status st = prepare(c, data, n, w, err);
     if (st != SLIMSET_OK)
         return st;
-    if (w->in->codec == SLIMSET_CODEC_KEEP && keeps_pixels(&c->recipe))
+    if (w->in->codec == SLIMSET_CODEC_KEEP && convert_keeps_pixels(&c->recipe))
         return pass_through(c, data, n, w, false, out, err);
     bool fits = already_fits(c, w), strip = !c->recipe.keep_metadata;
     if (fits && !c->recipe.reencode_all)
@@ -518,6 +517,14 @@ static enum slimset_status image_size(struct converter *c, const struct item_req
     return st;
 }
 
+/* A text that travels beside images that are resized: a run is not to leave its boxes behind unasked. Text in a legacy 8-bit
+ * encoding has no format of its own. */
+static bool boxes_matter(const struct converter *c, const struct item_field *f)
+{
+    return c->recipe.resize != SLIMSET_RESIZE_NONE && c->recipe.boxes == SLIMSET_BOXES_REFUSE &&
+           (f->format == FORMAT_TEXT || f->format == FORMAT_UNKNOWN);
+}
+
 static enum slimset_status one_input(struct converter *c, const struct item_request *req, uint32_t i, const int *fds,
                                      uint32_t image_w, uint32_t image_h, struct item_field *f, struct buf *blob,
                                      struct slimset_error *err)
@@ -544,6 +551,8 @@ static enum slimset_status one_input(struct converter *c, const struct item_requ
             f->probe_bytes = n;
         } else if (req->op == ITEM_CONVERT) {
             f->payload_bytes = n;
+            if (boxes_matter(c, f))
+                f->boxes = box_kind(data, n);
             if (!copies)
                 st = buf_append(blob, data, n, err);
         }

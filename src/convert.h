@@ -9,6 +9,9 @@
 
 #include "item.h"
 
+/* Nothing in the recipe touches pixels: a field of codec KEEP keeps its bytes and its name. */
+bool convert_keeps_pixels(const struct slimset_recipe *r);
+
 struct converter; /* opaque: decoders, encoders, resampler, buffers of one worker */
 
 /* slow: libvips is started in this process. The recipe is copied (its strings and rules are not used). NULL without memory. */

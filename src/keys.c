@@ -20,11 +20,20 @@ static const char *base_of(const struct entry *e, size_t *n)
     return e->path + e->dir_bytes;
 }
 
-/* The name without its last extension. A leading dot begins no extension. */
+static bool all_digits(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)p[i]))
+            return false;
+    return n > 0;
+}
+
+/* The name without its last extension. A leading dot begins no extension, and a number is none: IM.0, IM.1... are a series. */
 static size_t stem_bytes(const char *name, size_t n)
 {
     const char *dot = n > 1 ? memrchr(name + 1, '.', n - 1) : NULL;
-    return dot != NULL ? (size_t)(dot - name) : n;
+    size_t stem = dot != NULL ? (size_t)(dot - name) : n;
+    return stem + 1 < n && all_digits(name + stem + 1, n - stem - 1) ? n : stem;
 }
 
 static int compare_bytes(const char *a, size_t n, const char *b, size_t m)
@@ -46,6 +55,8 @@ static int by_folder_and_key(const void *pa, const void *pb)
     int c = compare_bytes(a->path, a->dir_bytes, b->path, b->dir_bytes);
     if (c == 0)
         c = compare_bytes(a->path, a->key_bytes, b->path, b->key_bytes);
+    if (c == 0) /* what cannot be read comes last: the sample is an unbroken run */
+        c = (a->problem != 0) - (b->problem != 0);
     if (c == 0)
         c = compare_bytes(a->path, a->path_bytes, b->path, b->path_bytes);
     return c != 0 ? c : a->source < b->source ? -1 : a->source > b->source;
@@ -138,14 +149,6 @@ static bool stems_fill(struct stems *s, const struct entry *e, size_t n)
     return true;
 }
 
-static bool all_digits(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isdigit((unsigned char)p[i]))
-            return false;
-    return n > 0;
-}
-
 /* The shortest existing stem that this one joins, or itself. */
 static size_t root_bytes(const struct stems *s, const char *name, size_t stem)
 {
@@ -168,7 +171,7 @@ static enum slimset_status group_folder(const struct listing *l, struct entry *e
             continue;
         }
         size_t stem = stem_bytes(name, b);
-        if (memchr(name + 1, '.', stem > 0 ? stem - 1 : 0) != NULL) { /* only such stems can join another */
+        if (stem > 1 && stem < b && memchr(name + 1, '.', stem - 1) != NULL) { /* only such stems can join another */
             if (stems.slot == NULL && !stems_fill(&stems, e, n))
                 return err_nomem(err, n * 16);
             stem = root_bytes(&stems, name, stem);
@@ -250,7 +253,7 @@ static size_t fit_ustar(char *key, size_t n, const struct entry *e, size_t field
     enum { HASH = 17 };
     const char *slash = memrchr(key, '/', n);
     size_t dir = slash != NULL ? (size_t)(slash + 1 - key) : 0, base = n - dir;
-    size_t room = USTAR_NAME - 1 - (field_bytes < 60 ? field_bytes : 60);
+    size_t room = USTAR_NAME - 1 - (field_bytes < KEYS_FIELD_MAX ? field_bytes : KEYS_FIELD_MAX);
     bool cut_base = base > room, cut_dir = dir > USTAR_PREFIX;
     if (!cut_base && !cut_dir)
         return n;
@@ -265,6 +268,41 @@ static size_t fit_ustar(char *key, size_t n, const struct entry *e, size_t field
     }
     memcpy(key + dir, base_text, keep);
     return dir + keep;
+}
+
+/* Cuts the last component of a key until "key-hash.field" is a name that a file can have. */
+static size_t fit_file_name(const char *key, size_t n, size_t field_bytes)
+{
+    enum { HASH = 17 };
+    const char *slash = memrchr(key, '/', n);
+    size_t dir = slash != NULL ? (size_t)(slash + 1 - key) : 0;
+    size_t room = BASE_MAX - HASH - 1 - (field_bytes < KEYS_FIELD_MAX ? field_bytes : KEYS_FIELD_MAX);
+    return n - dir > room ? dir + room : n;
+}
+
+bool keys_tree_holds(const struct entry *e)
+{
+    enum {
+        PATH_BYTES_MAX = 3900, /* PATH_MAX is 4096; the field may grow */
+        FOLDERS_MAX = 150      /* only archives have deeper ones; walks of OUT hold a descriptor for each */
+    };
+    char text[KEYS_TEXT_MAX];
+    if (e->path_bytes > PATH_BYTES_MAX)
+        return false;
+    size_t n = inside(e->path, e->path_bytes, text);
+    static const char index_name[] = "slimset.index", work[] = ".slimset";
+    if (n == sizeof index_name - 1 && memcmp(text, index_name, n) == 0)
+        return false;
+    if (n >= sizeof work - 1 && memcmp(text, work, sizeof work - 1) == 0 &&
+        (n == sizeof work - 1 || text[sizeof work - 1] == '/'))
+        return false;
+    for (size_t i = 0, component = 0, folders = 0; i < n; i++) {
+        component = text[i] == '/' ? 0 : component + 1;
+        folders += text[i] == '/';
+        if (folders > FOLDERS_MAX || (component > BASE_MAX && memchr(text + i, '/', n - i) != NULL))
+            return false; /* of names the folders' only: a file's can be cut */
+    }
+    return true;
 }
 
 size_t keys_text(const struct entry *e, bool tree, bool exact, bool suffix, size_t field_bytes, char *text, bool *changed)
@@ -286,6 +324,8 @@ size_t keys_text(const struct entry *e, bool tree, bool exact, bool suffix, size
             n++;
         }
     }
+    if (tree && suffix)
+        n = fit_file_name(text, n, field_bytes);
     if (suffix)
         n += put_hash(text + n, e);
     if (!tree)

@@ -12,6 +12,7 @@
 struct stat_header {
     char magic[8];
     uint64_t n, hash;
+    uint64_t index_hash; /* of the index it belongs to: one of another index tells of other content */
 };
 
 static int by_path(const void *pa, const void *pb)
@@ -20,7 +21,7 @@ static int by_path(const void *pa, const void *pb)
     return a->path_hash < b->path_hash ? -1 : a->path_hash > b->path_hash;
 }
 
-static bool load_stat(struct known *k, int work_dir)
+static bool load_stat(struct known *k, int work_dir, const struct index *ix)
 {
     uint8_t *data = NULL;
     size_t n;
@@ -32,7 +33,7 @@ static bool load_stat(struct known *k, int work_dir)
     if (ok) {
         memcpy(&h, data, sizeof h);
         ok = memcmp(h.magic, STAT_MAGIC, 8) == 0 && h.n == (n - sizeof h) / sizeof(struct known_input) &&
-             h.hash == hash_bytes(data + sizeof h, n - sizeof h);
+             h.index_hash == ix->header->header_hash && h.hash == hash_bytes(data + sizeof h, n - sizeof h);
     }
     if (ok) {
         memmove(data, data + sizeof h, n - sizeof h);
@@ -47,7 +48,7 @@ static bool load_stat(struct known *k, int work_dir)
 enum slimset_status known_load(struct known *k, int work_dir, struct index *ix, struct slimset_error *err)
 {
     *k = (struct known){0};
-    if (load_stat(k, work_dir))
+    if (load_stat(k, work_dir, ix))
         return SLIMSET_OK;
     k->input = malloc((ix->n_fields + 1) * sizeof *k->input);
     if (k->input == NULL)
@@ -110,7 +111,7 @@ static enum slimset_status fill_hashes(struct known *k, struct index *ix, struct
 
 enum slimset_status known_save(const struct listing *l, struct index *ix, int work_dir, struct slimset_error *err)
 {
-    struct stat_header h = {.magic = STAT_MAGIC, .n = l->n_entries};
+    struct stat_header h = {.magic = STAT_MAGIC, .n = l->n_entries, .index_hash = ix->header->header_hash};
     struct known k = {.input = calloc(l->n_entries + 1, sizeof *k.input), .n = l->n_entries};
     int fd = -1;
     if (k.input == NULL)

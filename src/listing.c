@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,26 +141,57 @@ bool listing_is_junk(const char *path, size_t n)
     return false;
 }
 
-/* errno of an open as the fault it is: the input's, or the machine's. */
-static enum slimset_status open_fault(struct slimset_error *err)
+enum slimset_reject listing_fault(int os_errno)
 {
-    switch (errno) {
+    switch (os_errno) {
     case ENOENT:
     case ENOTDIR:
-        return err_bad(err, SLIMSET_REJECT_VANISHED, "gone since it was listed");
+        return SLIMSET_REJECT_VANISHED;
     case EACCES:
     case EPERM:
-        return err_bad(err, SLIMSET_REJECT_UNREADABLE, "may not be read: %s", strerror(errno));
+        return SLIMSET_REJECT_UNREADABLE;
     case ELOOP:
-        return err_bad(err, SLIMSET_REJECT_LINK, "a loop of symbolic links");
+        return SLIMSET_REJECT_LINK;
     case ENXIO:
     case ENODEV:
     case EISDIR:
-        return err_bad(err, SLIMSET_REJECT_NOT_REGULAR, "not a regular file");
+        return SLIMSET_REJECT_NOT_REGULAR;
     case ENAMETOOLONG:
-        return err_bad(err, SLIMSET_REJECT_NAME, "its name is too long to open");
+        return SLIMSET_REJECT_NAME;
     default:
-        return err_os(err, "opening");
+        return SLIMSET_REJECT_NONE;
+    }
+}
+
+bool listing_source_is_gone(const struct source *s)
+{
+    struct stat st;
+    return s->kind == SOURCE_FOLDER && s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* errno of an open as the fault it is: the input's, or the machine's. */
+static enum slimset_status open_fault(const struct listing *l, const struct entry *e, struct slimset_error *err)
+{
+    const int os_errno = errno;
+    const enum slimset_reject reject = listing_fault(os_errno);
+    char name[400];
+    switch (reject) {
+    case SLIMSET_REJECT_VANISHED:
+        if (listing_source_is_gone(&l->sources[e->source]))
+            return err_set(err, SLIMSET_IO, "the source folder %s was deleted", l->sources[e->source].path);
+        return err_bad(err, reject, "gone since it was listed");
+    case SLIMSET_REJECT_UNREADABLE:
+        return err_bad(err, reject, "may not be read: %s", strerror(os_errno));
+    case SLIMSET_REJECT_LINK:
+        return err_bad(err, reject, "a loop of symbolic links");
+    case SLIMSET_REJECT_NOT_REGULAR:
+        return err_bad(err, reject, "not a regular file");
+    case SLIMSET_REJECT_NAME:
+        return err_bad(err, reject, "its name is too long to open");
+    default:
+        listing_display(l, e, true, name, sizeof name);
+        errno = os_errno;
+        return err_os(err, "opening %s", name);
     }
 }
 
@@ -168,13 +200,13 @@ static enum slimset_status open_file(const struct listing *l, const struct entry
     const struct source *s = &l->sources[e->source];
     struct stat st;
     int dir = s->kind == SOURCE_FOLDER ? s->fd : AT_FDCWD;
-    const char *path = s->kind == SOURCE_FOLDER ? e->path + strlen(s->prefix) : s->path;
+    const char *path = e->path + strlen(s->prefix);
     *fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (*fd < 0)
-        return open_fault(err);
+        return open_fault(l, e, err);
     enum slimset_status status = SLIMSET_OK;
     if (fstat(*fd, &st) != 0)
-        status = err_os(err, "stat");
+        status = open_fault(l, e, err);
     else if (!S_ISREG(st.st_mode))
         status = err_bad(err, SLIMSET_REJECT_NOT_REGULAR, "not a regular file");
     if (status != SLIMSET_OK) {
@@ -209,11 +241,11 @@ enum slimset_status listing_open(const struct listing *l, const struct entry *e,
 void listing_display(const struct listing *l, const struct entry *e, bool one_line, char *text, size_t n)
 {
     const struct source *s = &l->sources[e->source];
-    const char *below = e->path + (s->kind == SOURCE_FILE ? 0 : strlen(s->prefix));
+    const char *below = e->path + strlen(s->prefix);
     size_t at = 0;
     char raw[1024];
-    if (s->kind == SOURCE_FILE)
-        snprintf(raw, sizeof raw, "%s", s->path);
+    if (s->kind == SOURCE_FILE || e->whole)
+        snprintf(raw, sizeof raw, "%s", e->whole ? s->path : e->path);
     else
         snprintf(raw, sizeof raw, s->kind == SOURCE_ARCHIVE ? "%s: %s" : "%s/%s", s->path, below);
     for (const char *p = raw; *p != '\0' && at + 5 < n; p++) {
@@ -224,6 +256,58 @@ void listing_display(const struct listing *l, const struct entry *e, bool one_li
             text[at++] = (char)c;
     }
     text[at] = '\0';
+}
+
+const char *listing_problem_text(enum slimset_reject reject)
+{
+    switch (reject) {
+    case SLIMSET_REJECT_LINK:
+        return "a link that leads nowhere, or a link inside an archive";
+    case SLIMSET_REJECT_NOT_REGULAR:
+        return "a FIFO, socket or device: never opened";
+    case SLIMSET_REJECT_UNREADABLE:
+        return "may not be read (permission)";
+    case SLIMSET_REJECT_VANISHED:
+        return "vanished while the sources were listed";
+    case SLIMSET_REJECT_ENCRYPTED:
+        return "encrypted archive member";
+    case SLIMSET_REJECT_RATIO:
+        return "expands more than an honest archive member does";
+    case SLIMSET_REJECT_NAME:
+        return "a name that leads outside or that nothing can hold";
+    case SLIMSET_REJECT_DUPLICATE:
+        return "another file of the same name follows in the archive, or too many files share one key";
+    case SLIMSET_REJECT_TRUNCATED:
+        return "the archive ends before its data";
+    case SLIMSET_REJECT_CORRUPT:
+        return "the archive's directory is damaged, or tells what cannot be";
+    case SLIMSET_REJECT_UNSUPPORTED:
+        return "an archive member of a kind that is not read (compression method, sparse file)";
+    default:
+        return "cannot be read";
+    }
+}
+
+int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e)
+{
+    const char *base = e->path + e->dir_bytes;
+    for (size_t i = recipe->n_rules; i-- > 0;) {
+        const char *text = strchr(recipe->rules[i].glob, '/') != NULL ? e->path : base;
+        if (fnmatch(recipe->rules[i].glob, text, 0) == 0)
+            return recipe->rules[i].role;
+    }
+    return -2;
+}
+
+void listing_tell_problem(const struct listing *l, const struct entry *e, const struct walk_settings *settings)
+{
+    const struct slimset_run *run = settings->run;
+    char name[1024], text[256];
+    if (run->event == NULL || listing_user_role(settings->recipe, e) == -1)
+        return;
+    listing_display(l, e, false, name, sizeof name);
+    snprintf(text, sizeof text, "%s: %s", slimset_reject_name(e->problem), listing_problem_text(e->problem));
+    run->event(run->event_arg, &(struct slimset_event){.kind = SLIMSET_EVENT_REJECT, .path = name, .text = text});
 }
 
 void listing_progress(const struct listing *l, const struct slimset_run *run)

@@ -16,11 +16,12 @@
 #include "item.h"
 #include "slimset/pack.h"
 
+/* SOURCE_FILE: all plain files that were named one by one are one source, and their entries have the paths as given. */
 enum source_kind { SOURCE_FOLDER, SOURCE_ARCHIVE, SOURCE_FILE };
 
 struct source {
     enum source_kind kind;
-    char *path;               /* as given; owned */
+    char *path;               /* as given; SOURCE_FILE: words for messages; owned */
     char *prefix;             /* in front of every entry path, "" or "name/"; owned */
     enum image_format format; /* of an archive */
     int fd;                   /* folder or archive; -1 for files */
@@ -28,7 +29,7 @@ struct source {
     bool webdataset;          /* an archive whose keys and fields are kept exactly */
     uint64_t bytes;           /* archive: of the file */
     int64_t mtime_ns;
-    uint64_t inode;
+    uint64_t device, inode;
 };
 
 struct entry {
@@ -46,7 +47,8 @@ struct entry {
     uint8_t method, zip_local, has_crc, in_spool;
     uint8_t problem;        /* enum slimset_reject: cannot be read at all */
     uint8_t role;           /* enum slimset_role (plan) */
-    uint16_t zero;
+    uint8_t whole;          /* stands for the archive itself, whose directory is damaged */
+    uint8_t zero;
 };
 
 /* A path that is not packed, with the reason. */
@@ -97,18 +99,39 @@ struct walk_settings {
 /* Opens every source and lists it. Sources that make no sense: SLIMSET_USAGE. Unreadable parts become entries with a problem. */
 enum slimset_status walk_sources(struct listing *l, const struct walk_settings *settings, struct slimset_error *err);
 
-/* One folder or file source (walk.c) and one archive (walk_archive.c). */
+/* Lists one archive. What its directory says is checked; a directory that is damaged adds an entry for the archive itself. */
 enum slimset_status walk_archive(struct listing *l, uint16_t source, const struct walk_settings *settings,
                                  struct slimset_error *err);
 
+/* Once all sources are listed: keys of WebDataset archives are kept exactly, so the prefix is taken off their entries' paths,
+ * unless two sources would then share a key (a note says so). */
+enum slimset_status walk_bare_keys(struct listing *l, const struct slimset_run *run, struct slimset_error *err);
+
+/* What an errno of open or stat says of the input: vanished, unreadable, link, not-regular, name; NONE when it is the
+ * machine's trouble (EIO, EMFILE, ESTALE...), which no input is blamed for. */
+enum slimset_reject listing_fault(int os_errno);
+
+/* True when a source's folder was deleted: then no file in it vanished by itself. */
+bool listing_source_is_gone(const struct source *s);
+
 /* Opens an entry for reading: a descriptor for the caller to close, and what to read of it in *in (offset, sizes, crc).
- * SLIMSET_BAD_INPUT vanished, unreadable, not-regular, link; SLIMSET_IO for the machine's troubles. */
+ * SLIMSET_BAD_INPUT vanished, unreadable, not-regular, link, name; SLIMSET_IO for the machine's troubles and for a source
+ * folder that was deleted. */
 enum slimset_status listing_open(const struct listing *l, const struct entry *e, int *fd, struct item_input *in,
                                  struct slimset_error *err);
 
 /* The file a person would look for: "SRC/path" or "archive.zip: member". Into text, always terminated. The path is the source's
  * bytes; one_line: control characters escaped, for use inside a message. */
 void listing_display(const struct listing *l, const struct entry *e, bool one_line, char *text, size_t n);
+
+/* Why an entry with a problem cannot be read, in words; static. */
+const char *listing_problem_text(enum slimset_reject reject);
+
+/* The role that --image, --mask... give an entry's path, -1 --skip, -2 no rule matches. */
+int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e);
+
+/* Sends an entry with a problem to run->event, as a reject, unless it is skipped. */
+void listing_tell_problem(const struct listing *l, const struct entry *e, const struct walk_settings *settings);
 
 /* Says how far listing is, now and then. */
 void listing_progress(const struct listing *l, const struct slimset_run *run);

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/io.h"
 #include "pack_impl.h"
 #include "pipeline.h"
@@ -39,8 +40,43 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
     return SLIMSET_OK;
 }
 
-/* OUT must not lie in a folder that is read: the source is never touched, not even by a new folder in it. Looked at
- * before anything is created. */
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Is `folder` this path, or one of the folders above it? */
+static bool lies_in(const char *name, const struct stat *folder)
+{
+    char path[4096];
+    struct stat at, above;
+    if (strlen(name) >= sizeof path || stat(name, &at) != 0)
+        return false;
+    snprintf(path, sizeof path, "%s", name);
+    if (!S_ISDIR(at.st_mode)) { /* a file: begin with its folder */
+        char real[4096];
+        if (realpath(name, real) == NULL)
+            return false;
+        char *slash = strrchr(real, '/');
+        snprintf(path, sizeof path, "%.*s", slash == real ? 1 : (int)(slash - real), real);
+        if (stat(path, &at) != 0)
+            return false;
+    }
+    for (int depth = 0; depth < 256; depth++) {
+        if (same_file(&at, folder))
+            return true;
+        above = at;
+        if (strlen(path) + 4 > sizeof path)
+            return false;
+        strcat(path, "/..");
+        if (stat(path, &at) != 0 || same_file(&above, &at))
+            return false;
+    }
+    return false;
+}
+
+/* OUT must not lie in a folder that is read (the source is never touched, not even by a new folder in it), nor a source in OUT, which
+ * is rewritten. Looked at before anything is created. */
 static enum slimset_status check_outside(const struct slimset_run *run, struct slimset_error *err)
 {
     char path[4096];
@@ -57,18 +93,14 @@ static enum slimset_status check_outside(const struct slimset_run *run, struct s
         else
             *slash = '\0';
     }
-    for (int depth = 0; depth < 256 && stat(path, &out) == 0; depth++) {
-        for (size_t i = 0; i < run->n_sources; i++)
-            if (stat(run->sources[i], &source) == 0 && source.st_dev == out.st_dev && source.st_ino == out.st_ino)
-                return err_set(err, SLIMSET_USAGE, "the output folder %.200s lies inside the source %.200s: choose one outside",
-                               run->out, run->sources[i]);
-        struct stat above = out;
-        if (strlen(path) + 4 > sizeof path)
-            break;
-        strcat(path, "/..");
-        if (stat(path, &out) != 0 || (above.st_dev == out.st_dev && above.st_ino == out.st_ino))
-            break;
-    }
+    for (size_t i = 0; i < run->n_sources; i++)
+        if (stat(run->sources[i], &source) == 0 && S_ISDIR(source.st_mode) && lies_in(path, &source))
+            return err_set(err, SLIMSET_USAGE, "the output folder %.200s lies inside the source %.200s: choose one outside",
+                           run->out, run->sources[i]);
+    for (size_t i = 0; stat(run->out, &out) == 0 && i < run->n_sources; i++)
+        if (lies_in(run->sources[i], &out))
+            return err_set(err, SLIMSET_USAGE, "the source %.200s lies inside the output folder %.200s, which is rewritten: choose "
+                           "another output", run->sources[i], run->out);
     return SLIMSET_OK;
 }
 
@@ -106,6 +138,12 @@ static enum slimset_status take_over(struct pack *p, struct slimset_error *err)
     struct index plan = {0};
     enum slimset_status st = index_open(p->dirs.work, "plan", SLIMSET_KIND_PLAN, true, &plan, err);
     bool unfinished = st == SLIMSET_OK;
+    const char *value;
+    size_t n;
+    /* an interrupted --force goes on from where it was; another plan it throws away */
+    bool own = unfinished && index_meta(&plan, "run.forced", &value, &n) &&
+               recipe_compare(&p->recipe_text, &plan, p->run->out, err) == SLIMSET_OK;
+    bool fresh = p->run->force && !own;
     if (st == SLIMSET_NOT_FOUND || st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS)
         st = SLIMSET_OK; /* a torn plan: its run had not begun to write */
     if (st == SLIMSET_OK && !p->run->force) {
@@ -116,18 +154,18 @@ static enum slimset_status take_over(struct pack *p, struct slimset_error *err)
             run_note(p->run, SLIMSET_EVENT_WARNING, "%.200s/%s is damaged (%.200s); everything is made anew", p->run->out,
                      SLIMSET_INDEX_NAME, err->text), st = SLIMSET_OK;
     }
-    if (st == SLIMSET_OK && p->run->force)
+    if (st == SLIMSET_OK && fresh)
         st = publish_clean(&p->dirs, err);
     else if (st == SLIMSET_OK && unfinished)
         st = recipe_compare(&p->recipe_text, &plan, p->run->out, err);
     else if (st == SLIMSET_OK && p->old.base != NULL)
         st = recipe_compare(&p->recipe_text, &p->old, p->run->out, err);
-    if (st == SLIMSET_OK && !p->run->force && !p->run->replan && (unfinished || p->old.base != NULL))
+    if (st == SLIMSET_OK && !fresh && !p->run->replan && (unfinished || p->old.base != NULL))
         st = plan_freeze(&p->plan, unfinished ? &plan : &p->old, err);
-    if (st == SLIMSET_OK && unfinished && !p->run->force)
+    if (st == SLIMSET_OK && unfinished && !fresh)
         run_note(p->run, SLIMSET_EVENT_NOTE, "going on with an unfinished run");
     index_close(&plan);
-    if (st == SLIMSET_OK && p->run->force) { /* clean removed the stage folder */
+    if (st == SLIMSET_OK && fresh) { /* clean removed the stage folder */
         close(p->dirs.stage);
         st = io_mkdirs(p->dirs.work, "stage", err);
         p->dirs.stage = openat(p->dirs.work, "stage", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,12 +178,16 @@ static enum slimset_status take_over(struct pack *p, struct slimset_error *err)
 static enum slimset_status write_plan(struct pack *p, struct slimset_error *err)
 {
     const struct plan *plan = &p->plan;
-    struct index_counts counts = {.meta_bytes = p->recipe_text.len, .splits = plan->n_splits, .classes = plan->n_classes,
+    static const char forced[] = "run.forced=1\n";
+    size_t forced_n = p->run->force ? sizeof forced - 1 : 0;
+    struct index_counts counts = {.meta_bytes = p->recipe_text.len + forced_n, .splits = plan->n_splits, .classes = plan->n_classes,
                                   .fields_rules = plan->n_rules, .shards = plan->n_shards};
     struct index_writer *w = NULL;
     enum slimset_status st = index_create(p->dirs.work, "plan.new", SLIMSET_KIND_PLAN, &counts, &w, err);
     if (st == SLIMSET_OK)
         st = index_put_meta(w, p->recipe_text.data, p->recipe_text.len, err);
+    if (st == SLIMSET_OK && forced_n > 0)
+        st = index_put_meta(w, forced, forced_n, err);
     if (st == SLIMSET_OK)
         st = plan_put_decisions(plan, w, err);
     for (size_t i = 0; st == SLIMSET_OK && i < plan->n_splits; i++) {
@@ -216,7 +258,8 @@ static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
         return st;
     tell_sandbox(p);
     struct listing *l = &p->plan.listing;
-    qsort(l->left_out, l->n_left_out, sizeof *l->left_out, by_left_out_path);
+    if (l->n_left_out > 0)
+        qsort(l->left_out, l->n_left_out, sizeof *l->left_out, by_left_out_path);
     for (size_t i = 0; i < l->n_entries; i++)
         p->rejects_before += l->entries[i].problem != SLIMSET_REJECT_NONE;
     if (p->plan.n_samples == 0 && p->rejects_before == 0)
@@ -240,10 +283,30 @@ static void announce(struct pack *p)
         run_note(p->run, SLIMSET_EVENT_NOTE, "%llu symbolic links followed", (unsigned long long)plan->listing.links_followed);
 }
 
+/* Where listing found one: the first input that cannot be read, for messages. */
+static const char *first_problem(struct pack *p, char *text, size_t text_bytes)
+{
+    for (size_t i = 0; i < p->plan.listing.n_entries; i++)
+        if (p->plan.listing.entries[i].problem != SLIMSET_REJECT_NONE)
+            return p->plan.listing.entries[i].path;
+    for (uint64_t i = 0; i < p->old.n_rejects; i++) { /* one of an earlier run, in a shard that is kept */
+        const struct slimset_reject_record *r = &p->old.rejects[i];
+        struct slimset_error ignored;
+        const char *path;
+        size_t n;
+        if (r->kind == 1 && index_text(&p->old, r->path, &path, &n, &ignored) == SLIMSET_OK && n > 0) {
+            snprintf(text, text_bytes, "%.*s", (int)n, path);
+            return text;
+        }
+    }
+    return "an input";
+}
+
 static enum slimset_status run_to_do(struct pack *p, struct slimset_error *err)
 {
-    struct pipeline_job job = {.plan = &p->plan, .pool = p->pool, .run = p->run, .dirs = &p->dirs, .rejects = p->rejects_before, .jobs = p->jobs};
+    struct pipeline_job job = {.plan = &p->plan, .pool = p->pool, .run = p->run, .dirs = &p->dirs, .rejects = p->rejects_before + p->rejects_resumed, .jobs = p->jobs};
     size_t *todo = calloc(p->plan.n_shards + 1, sizeof *todo);
+    char name[400];
     if (todo == NULL)
         return err_nomem(err, p->plan.n_shards * sizeof *todo);
     for (size_t i = 0; i < p->plan.n_shards; i++) {
@@ -261,7 +324,7 @@ static enum slimset_status run_to_do(struct pack *p, struct slimset_error *err)
         }
     }
     job.todo = todo;
-    enum slimset_status st = pipeline_budget(p->run, job.rejects, p->plan.n_samples, err);
+    enum slimset_status st = pipeline_budget(p->run, job.rejects, p->plan.n_samples, first_problem(p, name, sizeof name), err);
     if (st == SLIMSET_OK)
         st = pipeline_run(&job, err);
     free(todo);
@@ -315,6 +378,21 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
     return st;
 }
 
+/* Keeps in the stage folder just what belongs to resumed shards. */
+static enum slimset_status restage(struct pack *p, size_t resumed, struct slimset_error *err)
+{
+    char (*names)[320] = calloc(resumed + 1, sizeof *names);
+    size_t n = 0;
+    if (names == NULL)
+        return err_nomem(err, resumed * sizeof *names);
+    for (size_t i = 0; i < p->plan.n_shards; i++)
+        if (p->state[i] == SHARD_RESUMED)
+            pipeline_fragment_name(&p->plan, i, names[n++]);
+    enum slimset_status st = publish_restage(&p->dirs, names, n, err);
+    free(names);
+    return st;
+}
+
 static enum slimset_status pack_all(struct pack *p, struct slimset_error *err)
 {
     bool rolled = false;
@@ -330,6 +408,13 @@ static enum slimset_status pack_all(struct pack *p, struct slimset_error *err)
     }
     if (st == SLIMSET_OK)
         st = make_plan(p, err);
+    if (st == SLIMSET_USAGE) { /* the request made no sense: nothing of it stays */
+        struct slimset_error ignored;
+        if (!p->run->dry_run && p->dirs.out >= 0 && !p->dirs.work_existed && p->old.base == NULL)
+            io_remove_tree(p->dirs.out, PUBLISH_WORK, &ignored);
+        if (!p->run->dry_run && p->dirs.out_created)
+            rmdir(p->run->out);
+    }
     if (st != SLIMSET_OK)
         return st;
     announce(p);
@@ -351,6 +436,8 @@ static enum slimset_status pack_all(struct pack *p, struct slimset_error *err)
         todo += p->state[i] == SHARD_TO_DO;
         resumed += p->state[i] == SHARD_RESUMED;
     }
+    if (st == SLIMSET_OK)
+        st = restage(p, resumed, err);
     if (resumed > 0)
         run_note(p->run, SLIMSET_EVENT_NOTE, "%zu shards were finished before, %zu to do", resumed, todo);
     if (st == SLIMSET_OK && todo + resumed > 0)
@@ -363,7 +450,7 @@ static enum slimset_status pack_all(struct pack *p, struct slimset_error *err)
 enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const struct slimset_run *run, struct slimset_report *report,
                                  struct slimset_error *err)
 {
-    struct pack p = {.recipe = recipe, .run = run, .report = report, .dirs = {-1, -1, -1, false}};
+    struct pack p = {.recipe = recipe, .run = run, .report = report, .dirs = {.out = -1, .work = -1, .stage = -1}};
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     *report = (struct slimset_report){0};
@@ -380,6 +467,8 @@ enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const stru
     p.jobs = run->jobs != 0 ? run->jobs : cpus();
     plan_init(&p.plan, recipe);
     st = recipe_text(recipe, &p.recipe_text, err);
+    if (st == SLIMSET_OK)
+        p.plan.recipe_hash = hash_bytes(p.recipe_text.data, p.recipe_text.len);
     if (st == SLIMSET_OK)
         st = pack_all(&p, err);
     pool_close(p.pool);

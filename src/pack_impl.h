@@ -27,7 +27,8 @@ struct pack {
     struct known known;
     enum shard_state *state;      /* one a plan shard */
     size_t *old_shard;            /* its number in the old index, SIZE_MAX none */
-    uint64_t rejects_before;
+    uint64_t rejects_before;      /* inputs that could not even be listed */
+    uint64_t rejects_resumed;     /* in shards that an interrupted run finished */
 };
 
 /* Sorts the shards into p->state: a shard is kept when its inputs have the content that the old index names (by size and time, or by

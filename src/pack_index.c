@@ -62,34 +62,6 @@ static enum slimset_status put_not_packed(struct pack *p, struct index_writer *w
     return st == SLIMSET_OK ? index_put_reject(w, &r, err) : st;
 }
 
-static const char *problem_text(enum slimset_reject reject)
-{
-    switch (reject) {
-    case SLIMSET_REJECT_LINK:
-        return "a link that leads nowhere, or a link inside an archive";
-    case SLIMSET_REJECT_NOT_REGULAR:
-        return "a FIFO, socket or device: never opened";
-    case SLIMSET_REJECT_UNREADABLE:
-        return "may not be read (permission)";
-    case SLIMSET_REJECT_VANISHED:
-        return "vanished while the sources were listed";
-    case SLIMSET_REJECT_ENCRYPTED:
-        return "encrypted archive member";
-    case SLIMSET_REJECT_RATIO:
-        return "expands more than an honest archive member does";
-    case SLIMSET_REJECT_NAME:
-        return "a name that leads outside or that nothing can hold";
-    case SLIMSET_REJECT_DUPLICATE:
-        return "another file of the same name follows in the archive, or too many files share one key";
-    case SLIMSET_REJECT_TRUNCATED:
-        return "the archive ends before its data";
-    case SLIMSET_REJECT_UNSUPPORTED:
-        return "an archive member of a kind that is not read (compression method, sparse file)";
-    default:
-        return "cannot be read";
-    }
-}
-
 static enum slimset_status count_all(struct pack *p, struct index_counts *c, struct slimset_error *err)
 {
     const struct listing *l = &p->plan.listing;
@@ -130,7 +102,7 @@ static enum slimset_status put_shards(struct pack *p, struct index_writer *w, st
             st = view_of(p, i, &fragment, &v, err);
             struct slimset_shard record = {.inputs_hash = v.shard.inputs_hash, .first_part = (uint32_t)part,
                                            .n_parts = (uint32_t)v.n_parts, .first_sample = sample,
-                                           .n_samples = (uint32_t)v.n_samples, .n_rejects = (uint32_t)v.n_rejects};
+                                           .n_samples = (uint32_t)v.n_samples, .n_rejects = v.shard.n_rejects};
             if (st == SLIMSET_OK)
                 st = plan_put_shard(&p->plan, i, &record, w, err);
             if (st == SLIMSET_OK)
@@ -161,7 +133,7 @@ enum slimset_status pack_write_index(struct pack *p, struct slimset_error *err)
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++)
         if (l->entries[i].problem != SLIMSET_REJECT_NONE)
             st = put_not_packed(p, w, l->entries[i].path, l->entries[i].path_bytes, 1, l->entries[i].problem,
-                                problem_text(l->entries[i].problem), err);
+                                listing_problem_text(l->entries[i].problem), err);
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_left_out; i++)
         st = put_not_packed(p, w, l->left_out[i].path, l->left_out[i].path_bytes, l->left_out[i].kind, 0, l->left_out[i].text, err);
     if (st == SLIMSET_OK)

@@ -59,7 +59,7 @@ static enum slimset_status is_unchanged(struct pack *p, size_t shard, bool *same
 {
     const struct plan_shard *s = &p->plan.shards[shard];
     struct hash_stream h;
-    hash_init(&h);
+    shard_hash_begin(&h, &p->plan);
     *same = false;
     for (size_t i = 0; i < s->n_samples; i++) {
         const struct plan_sample *sample = &p->plan.samples[s->first_sample + i];
@@ -75,7 +75,7 @@ static enum slimset_status is_unchanged(struct pack *p, size_t shard, bool *same
                 if (st != SLIMSET_OK || hash != known->content_hash)
                     return st;
             }
-            shard_hash_entry(&h, e, hash);
+            shard_hash_entry(&h, &p->plan, e, hash);
         }
     }
     *same = hash_value(&h) == p->old.shards[p->old_shard[shard]].inputs_hash;
@@ -147,8 +147,23 @@ static bool fragment_is_good(struct pack *p, size_t shard)
     }
     if (good && p->recipe->layout == SLIMSET_LAYOUT_TREE)
         good = pack_tree_files(&ix, p->dirs.stage, 0, ix.n_samples);
+    if (good)
+        p->rejects_resumed += ix.shards[0].n_rejects;
     index_close(&ix);
     return good;
+}
+
+/* OUT holds the dataset of quite other sources: replacing it must be said. */
+static enum slimset_status refuse_stranger(struct pack *p, struct slimset_error *err)
+{
+    const struct listing *l = &p->plan.listing;
+    for (size_t i = 0; i < l->n_entries; i++)
+        if (known_find(&p->known, &l->entries[i]) != NULL)
+            return SLIMSET_OK;
+    if (p->known.n == 0 || l->n_entries == 0)
+        return SLIMSET_OK;
+    return err_set(err, SLIMSET_DIFFERS, "%.200s holds the dataset of other sources (none of its %zu inputs is among the %zu found now): "
+                   "--force replaces it", p->run->out, p->known.n, l->n_entries);
 }
 
 enum slimset_status pack_sort_shards(struct pack *p, struct slimset_error *err)
@@ -161,6 +176,8 @@ enum slimset_status pack_sort_shards(struct pack *p, struct slimset_error *err)
     enum slimset_status st = SLIMSET_OK;
     if (p->old.base != NULL)
         st = known_load(&p->known, p->dirs.work, &p->old, err);
+    if (st == SLIMSET_OK && p->old.base != NULL)
+        st = refuse_stranger(p, err);
     for (size_t i = 0; st == SLIMSET_OK && i < n; i++) {
         bool same = false;
         p->old_shard[i] = p->old.base != NULL ? find_old_shard(p, i) : SIZE_MAX;

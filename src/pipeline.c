@@ -73,14 +73,14 @@ uint64_t pipeline_inputs_stat(const struct plan *p, size_t shard)
 {
     const struct plan_shard *s = &p->shards[shard];
     struct hash_stream h;
-    hash_init(&h);
+    shard_hash_begin(&h, p);
     for (size_t i = 0; i < s->n_samples; i++) {
         const struct plan_sample *sample = &p->samples[s->first_sample + i];
         shard_hash_sample(&h, p, sample);
         for (unsigned k = 0; k < sample->n; k++) {
             const struct entry *e = &p->listing.entries[sample->first + k];
             uint64_t numbers[3] = {(uint64_t)e->mtime_ns, e->inode, e->offset};
-            shard_hash_entry(&h, e, 0);
+            shard_hash_entry(&h, p, e, 0);
             hash_update(&h, numbers, sizeof numbers);
         }
     }
@@ -90,9 +90,10 @@ uint64_t pipeline_inputs_stat(const struct plan *p, size_t shard)
 static enum slimset_status write_fragment(struct pipeline *p, const struct shard_writer *w, struct slimset_error *err)
 {
     const struct shard_content *c = &w->content;
-    char name[320], meta[64];
-    int n = snprintf(meta, sizeof meta, "inputs=%016llx\n",
-                     (unsigned long long)pipeline_inputs_stat(p->job->plan, w->number));
+    char name[320], meta[96];
+    int n = snprintf(meta, sizeof meta, "inputs=%016llx\nlayout=%s\n",
+                     (unsigned long long)pipeline_inputs_stat(p->job->plan, w->number),
+                     p->job->plan->recipe->layout == SLIMSET_LAYOUT_TREE ? "tree" : "shards");
     struct index_counts counts = {.meta_bytes = (uint64_t)n, .shards = 1, .parts = c->n_parts, .samples = c->n_samples,
                                   .fields = c->n_fields, .rejects = c->n_rejects};
     struct index_writer *iw = NULL;
@@ -269,10 +270,11 @@ static enum slimset_status take_answers(struct pipeline *p, int timeout_ms, stru
     return st;
 }
 
-enum slimset_status pipeline_budget(const struct slimset_run *run, uint64_t rejects, uint64_t samples, struct slimset_error *err)
+enum slimset_status pipeline_budget(const struct slimset_run *run, uint64_t rejects, uint64_t samples, const char *what,
+                                    struct slimset_error *err)
 {
     if (rejects > 0 && run->strict)
-        return err_set(err, SLIMSET_LIMIT, "stopped at the first reject (--strict)");
+        return err_set(err, SLIMSET_LIMIT, "%.400s: stopped at the first reject (--strict)", what);
     if (run->max_rejects >= 0 && rejects > (uint64_t)run->max_rejects)
         return err_set(err, SLIMSET_LIMIT, "stopped: more than %lld rejects (--max-rejects)", (long long)run->max_rejects);
     if (run->max_rejects_percent >= 0 && (double)rejects * 100 > run->max_rejects_percent * (double)samples)
@@ -295,7 +297,8 @@ static enum slimset_status write_reject(struct pipeline *p, struct shard_writer 
         p->job->run->event(p->job->run->event_arg,
                            &(struct slimset_event){.kind = SLIMSET_EVENT_REJECT, .path = name, .text = text});
     }
-    return pipeline_budget(p->job->run, ++p->job->rejects, p->job->samples_total, err);
+    name_sample(p, s, s->failed, true, name, sizeof name);
+    return pipeline_budget(p->job->run, ++p->job->rejects, p->job->plan->n_samples, name, err);
 }
 
 /* Moves on to the shard of the sample that is written next: begins it, ends those before. */
@@ -331,6 +334,21 @@ static void progress(struct pipeline *p, bool force)
         .in_bytes_done = p->in_done, .in_bytes_total = j->in_bytes_total, .out_bytes = j->out_bytes, .rejects = j->rejects});
 }
 
+/* Box annotations that the probe did not happen to see: the pixels under them would move. */
+static enum slimset_status refuse_boxes(const struct pipeline *p, const struct slot *s, struct slimset_error *err)
+{
+    const struct item_field *f = item_fields(s->answer);
+    for (uint32_t i = 0; i < s->answer->n_fields; i++) {
+        char name[400];
+        if (f[i].boxes == 0)
+            continue;
+        name_sample(p, s, i, true, name, sizeof name);
+        return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels, and resizing would move the pixels under them: --boxes keep "
+                       "leaves them as they are, without --resize nothing moves", name);
+    }
+    return SLIMSET_OK;
+}
+
 static enum slimset_status write_ready(struct pipeline *p, struct slimset_error *err)
 {
     enum slimset_status st = SLIMSET_OK;
@@ -342,6 +360,10 @@ static enum slimset_status write_ready(struct pipeline *p, struct slimset_error 
         if (st != SLIMSET_OK)
             break;
         struct shard_writer *w = &p->writer[p->writing % SHARDS_IN_FLIGHT];
+        if (s->state == ANSWERED)
+            st = refuse_boxes(p, s, err);
+        if (st != SLIMSET_OK)
+            break;
         if (s->state == ANSWERED) {
             st = shard_sample(w, &p->job->plan->samples[s->sample], s->answer, err);
             p->pending_bytes -= s->answer->blob_bytes;

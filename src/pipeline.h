@@ -31,8 +31,9 @@ struct pipeline_job {
 
 enum slimset_status pipeline_run(struct pipeline_job *job, struct slimset_error *err);
 
-/* SLIMSET_LIMIT when the budget of rejects (--strict, --max-rejects) is used up. */
-enum slimset_status pipeline_budget(const struct slimset_run *run, uint64_t rejects, uint64_t samples, struct slimset_error *err);
+/* SLIMSET_LIMIT when the budget of rejects (--strict, --max-rejects) is used up. what: the reject, for --strict's message. */
+enum slimset_status pipeline_budget(const struct slimset_run *run, uint64_t rejects, uint64_t samples, const char *what,
+                                    struct slimset_error *err);
 
 /* Name of a shard's fragment, and what ties it to the inputs as they are: a hash of keys, paths, sizes, times. */
 void pipeline_fragment_name(const struct plan *p, size_t shard, char name[320]);

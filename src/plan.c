@@ -198,11 +198,10 @@ static bool converts(const struct plan *p, const struct entry *e)
     return r->role != SLIMSET_ROLE_COPY || !known || p->listing.sources[e->source].webdataset;
 }
 
-/* First component of the path, or the second where the first is images, labels... */
-static size_t split_at(const struct entry *e, const char **name, size_t *end)
+/* First component of the path behind `at`, or the second where the first is images, labels... */
+static size_t split_at(const struct entry *e, size_t at, const char **name)
 {
     const char *path = e->path;
-    size_t at = 0;
     for (int depth = 0; depth < 2; depth++) {
         const char *slash = memchr(path + at, '/', e->dir_bytes - at);
         if (slash == NULL)
@@ -210,7 +209,6 @@ static size_t split_at(const struct entry *e, const char **name, size_t *end)
         size_t n = (size_t)(slash - path) - at;
         if (role_is_split(path + at, n)) {
             *name = path + at;
-            *end = at + n + 1;
             return n;
         }
         if (!role_is_generic(path + at, n))
@@ -262,7 +260,9 @@ static enum slimset_status add_sample(struct plan *p, size_t first, size_t n, st
     const struct source *src = &p->listing.sources[e->source];
     struct plan_sample *s = &p->samples[p->n_samples];
     const char *name = "data";
-    size_t end, name_n = src->webdataset ? split_of_source(src, &name) : split_at(e, &name, &end);
+    size_t name_n = src->webdataset ? split_of_source(src, &name) : split_at(e, 0, &name);
+    if (name_n == 0 && !src->webdataset && strlen(src->prefix) <= e->dir_bytes)
+        name_n = split_at(e, strlen(src->prefix), &name); /* several sources: behind the source's name */
     *s = (struct plan_sample){.first = (uint32_t)first, .n = (uint16_t)n, .cls = -1};
     struct hash_stream h;
     hash_init(&h);
@@ -296,6 +296,7 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
 {
     struct listing *l = &p->listing;
     size_t kept = 0;
+    bool tree = p->recipe->layout == SLIMSET_LAYOUT_TREE;
     enum slimset_status st = SLIMSET_OK;
     for (size_t i = 0; i < l->n_entries; i++) { /* take out what --skip names */
         if (user_role(p, &l->entries[i]) == -1) {
@@ -304,6 +305,9 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
                 return st;
         } else {
             l->entries[kept++] = l->entries[i];
+            struct entry *e = &l->entries[kept - 1];
+            if (tree && e->problem == SLIMSET_REJECT_NONE && !keys_tree_holds(e))
+                e->problem = SLIMSET_REJECT_NAME;
         }
     }
     l->n_entries = kept;
@@ -337,13 +341,15 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
 size_t plan_key(const struct plan *p, const struct plan_sample *s, char *text)
 {
     const struct entry *e = &p->listing.entries[s->first];
-    size_t longest = 4; /* "cls" and what a codec change may add */
+    size_t longest = 4; /* "cls" */
     bool changed;
     for (unsigned i = 0; i < s->n; i++) {
         size_t n;
-        keys_field(&e[i], &n);
-        if (n + 5 > longest)
-            longest = n + 5;
+        const char *field = keys_field(&e[i], &n), *dot = memrchr(field, '.', n);
+        size_t ext = dot != NULL ? n - (size_t)(dot + 1 - field) : n;
+        size_t more = s->n > 1 ? (ext < 4 ? 4 : ext > 15 ? 15 : ext) : 0; /* a second field of that name: "ext.field" */
+        if (n + 5 + more > longest) /* 5: a dot and the extension of another codec */
+            longest = n + 5 + more;
     }
     return keys_text(e, p->recipe->layout == SLIMSET_LAYOUT_TREE, p->listing.sources[e->source].webdataset, s->suffix, longest,
                      text, &changed);

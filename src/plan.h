@@ -70,6 +70,7 @@ struct plan {
     size_t n_shards;
     bool class_trees;               /* samples carry a cls field */
     bool frozen;                    /* decisions came from an earlier run */
+    uint64_t recipe_hash;           /* of the recipe's text: part of what ties a shard to how it was made */
 };
 
 void plan_init(struct plan *p, const struct slimset_recipe *recipe);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "convert.h"
 #include "keys.h"
 #include "plan.h"
 #include "roles.h"
@@ -101,6 +102,147 @@ static enum slimset_status distinct_keys(struct plan *p, struct slimset_error *e
     return SLIMSET_OK;
 }
 
+/* --- names that a tree can hold ----------------------------------------------------------------------------- */
+
+enum { NAME_BYTES_MAX = 255 /* of a component, as file systems have it */ };
+
+/* The folders of a tree, by the hash of their paths. */
+struct folders {
+    uint64_t *hash;
+    size_t n, cap;
+};
+
+static int by_hash(const void *pa, const void *pb)
+{
+    const uint64_t *a = pa, *b = pb;
+    return *a < *b ? -1 : *a > *b;
+}
+
+static enum slimset_status folders_add(struct folders *f, uint64_t hash, struct slimset_error *err)
+{
+    if (f->n == f->cap) {
+        size_t cap = f->cap * 2 + 64;
+        uint64_t *grown = realloc(f->hash, cap * sizeof *grown);
+        if (grown == NULL)
+            return err_nomem(err, cap * sizeof *grown);
+        f->hash = grown;
+        f->cap = cap;
+    }
+    f->hash[f->n++] = hash;
+    return SLIMSET_OK;
+}
+
+static enum slimset_status find_folders(const struct plan *p, struct folders *f, struct slimset_error *err)
+{
+    const struct entry *last = NULL;
+    char text[KEYS_TEXT_MAX];
+    enum slimset_status st = SLIMSET_OK;
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_samples; i++) {
+        const struct entry *e = &p->listing.entries[p->samples[i].first];
+        if (e->dir_bytes == 0 ||
+            (last != NULL && last->dir_bytes == e->dir_bytes && memcmp(last->path, e->path, e->dir_bytes) == 0))
+            continue;
+        last = e;
+        size_t n = plan_key(p, &p->samples[i], text);
+        for (size_t k = 1; st == SLIMSET_OK && k < n; k++)
+            if (text[k] == '/')
+                st = folders_add(f, hash_bytes(text, k), err);
+    }
+    size_t kept = 0;
+    if (f->n > 0)
+        qsort(f->hash, f->n, sizeof *f->hash, by_hash);
+    for (size_t i = 0; i < f->n; i++)
+        if (kept == 0 || f->hash[kept - 1] != f->hash[i])
+            f->hash[kept++] = f->hash[i];
+    f->n = kept;
+    return st;
+}
+
+/* No file can be called key + "." + a + b. */
+static bool impossible(const struct folders *f, const char *key, size_t key_n, const char *a, size_t a_n, const char *b)
+{
+    char name[KEYS_TEXT_MAX + 2 * KEYS_FIELD_MAX];
+    const char *slash = memrchr(key, '/', key_n);
+    size_t base = slash != NULL ? (size_t)(slash + 1 - key) : 0;
+    size_t n = (size_t)snprintf(name, sizeof name, "%.*s%s%.*s%s", (int)key_n, key, a_n > 0 || b[0] != '\0' ? "." : "", (int)a_n, a, b);
+    uint64_t hash = hash_bytes(name, n);
+    return n - base > NAME_BYTES_MAX || (f->n > 0 && bsearch(&hash, f->hash, f->n, sizeof hash, by_hash) != NULL);
+}
+
+/* The formats an image of this rule may be stored in besides its own. */
+static unsigned formats_of(const struct plan *p, const struct plan_rule *r, enum image_format format[3])
+{
+    switch ((enum slimset_codec)r->codec) {
+    case SLIMSET_CODEC_JPEG:
+        format[0] = FORMAT_JPEG;
+        return 1;
+    case SLIMSET_CODEC_PNG:
+        format[0] = FORMAT_PNG;
+        return 1;
+    case SLIMSET_CODEC_WEBP:
+        format[0] = FORMAT_WEBP;
+        return 1;
+    case SLIMSET_CODEC_NPY:
+        format[0] = FORMAT_NPY;
+        return 1;
+    case SLIMSET_CODEC_KEEP:
+        break;
+    }
+    if (convert_keeps_pixels(p->recipe))
+        return 0;
+    format[0] = FORMAT_JPEG;
+    format[1] = FORMAT_PNG;
+    format[2] = FORMAT_WEBP;
+    return 3;
+}
+
+/* Might one of the sample's files get a name that a folder has or no file can have? */
+static bool needs_other_name(const struct plan *p, const struct plan_sample *s, const struct folders *f)
+{
+    char key[KEYS_TEXT_MAX];
+    size_t key_n = plan_key(p, s, key);
+    const struct entry *e = &p->listing.entries[s->first];
+    for (unsigned i = 0; i < s->n; i++) {
+        size_t n;
+        const char *field = keys_field(&e[i], &n);
+        const struct plan_rule *r = &p->rules[e[i].rule];
+        enum image_format format[3];
+        if (n > KEYS_FIELD_SOURCE) {
+            field += n - KEYS_FIELD_SOURCE;
+            n = KEYS_FIELD_SOURCE;
+        }
+        if (impossible(f, key, key_n, field, n, ""))
+            return true;
+        if (r->role == SLIMSET_ROLE_COPY || r->role == SLIMSET_ROLE_ARRAY)
+            continue;
+        const char *dot = memrchr(field, '.', n);
+        size_t stem = dot != NULL ? (size_t)(dot + 1 - field) : 0;
+        for (unsigned k = formats_of(p, r, format); k-- > 0;) {
+            const char *usual = role_extension(format[k]);
+            char again[2 * KEYS_FIELD_MAX];
+            if (role_extension_fits(format[k], field + stem, n - stem))
+                continue;
+            if (impossible(f, key, key_n, field, stem, usual))
+                return true;
+            int again_n = snprintf(again, sizeof again, "%.*s.%.*s", (int)(n - stem < 15 ? n - stem : 15), field + stem, (int)stem, field);
+            if (s->n > 1 && impossible(f, key, key_n, again, (size_t)again_n, usual))
+                return true;
+        }
+    }
+    return false;
+}
+
+static enum slimset_status possible_names(struct plan *p, struct slimset_error *err)
+{
+    struct folders f = {0};
+    enum slimset_status st = find_folders(p, &f, err);
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_samples; i++)
+        if (p->samples[i].suffix == 0 && needs_other_name(p, &p->samples[i], &f))
+            p->samples[i].suffix = 1;
+    free(f.hash);
+    return st;
+}
+
 /* --- classes ------------------------------------------------------------------------------------------------ */
 
 /* The class folder of a sample: the first component behind the split. Only where the file lies right inside it, unless deep. */
@@ -159,6 +301,7 @@ static bool is_class_tree(const struct plan *p)
 struct name {
     const char *p;
     size_t n;
+    long number; /* of a class */
 };
 
 static int by_name(const void *pa, const void *pb)
@@ -175,12 +318,24 @@ static int by_number(const void *pa, const void *pb)
     return x != y ? (x < y ? -1 : 1) : by_name(pa, pb);
 }
 
-static long class_number(const struct plan *p, const char *c, size_t n)
+/* The classes by name, for class_number. */
+static enum slimset_status sort_classes(const struct plan *p, struct name **sorted, struct slimset_error *err)
 {
+    struct name *s = malloc((p->n_classes + 1) * sizeof *s);
+    free(*sorted);
+    *sorted = s;
+    if (s == NULL)
+        return err_nomem(err, p->n_classes * sizeof *s);
     for (size_t i = 0; i < p->n_classes; i++)
-        if (strlen(p->classes[i]) == n && memcmp(p->classes[i], c, n) == 0)
-            return (long)i;
-    return -1;
+        s[i] = (struct name){p->classes[i], strlen(p->classes[i]), (long)i};
+    qsort(s, p->n_classes, sizeof *s, by_name);
+    return SLIMSET_OK;
+}
+
+static long class_number(const struct plan *p, const struct name *sorted, const struct name *want)
+{
+    const struct name *found = bsearch(want, sorted, p->n_classes, sizeof *sorted, by_name);
+    return found != NULL ? found->number : -1;
 }
 
 static bool all_numeric(const struct name *names, size_t n)
@@ -227,56 +382,64 @@ static enum slimset_status add_classes(struct plan *p, struct name *names, size_
     return SLIMSET_OK;
 }
 
+/* The class folder of sample i; false where it has none. */
+static bool name_of_class(const struct plan *p, size_t i, struct name *to)
+{
+    const struct plan_sample *s = &p->samples[i];
+    bool deep = p->recipe->classes == SLIMSET_CLASSES_FOLDER || p->frozen;
+    to->p = is_image_sample(p, s) ? class_of(p, s, deep, &to->n) : NULL;
+    return to->p != NULL;
+}
+
+/* Adds the class folders that are not classes yet. */
+static enum slimset_status new_classes(struct plan *p, const struct name *sorted, const struct slimset_run *run,
+                                       struct slimset_error *err)
+{
+    struct name *names = NULL, now = {0};
+    size_t n = 0, cap = 0, kept = 0;
+    for (size_t i = 0; i < p->n_samples; i++) {
+        /* samples come sorted by path: the class is mostly the last one */
+        if (!name_of_class(p, i, &now) || (n > 0 && by_name(&names[n - 1], &now) == 0) || class_number(p, sorted, &now) >= 0)
+            continue;
+        if (n == cap) {
+            cap = 2 * cap + 16;
+            struct name *grown = realloc(names, cap * sizeof *grown);
+            if (grown == NULL) {
+                free(names);
+                return err_nomem(err, cap * sizeof *grown);
+            }
+            names = grown;
+        }
+        names[n++] = now;
+    }
+    if (n > 0)
+        qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || by_name(&names[kept - 1], &names[i]) != 0)
+            names[kept++] = names[i];
+    enum slimset_status st = kept > 0 ? add_classes(p, names, kept, run, err) : SLIMSET_OK;
+    free(names);
+    return st;
+}
+
 static enum slimset_status find_classes(struct plan *p, const struct slimset_run *run, struct slimset_error *err)
 {
     enum slimset_classes want = p->recipe->classes;
-    bool deep = want == SLIMSET_CLASSES_FOLDER;
     if (want == SLIMSET_CLASSES_NONE || (want == SLIMSET_CLASSES_AUTO && p->frozen && !p->class_trees))
         return SLIMSET_OK;
     if (want == SLIMSET_CLASSES_AUTO && !p->class_trees && !is_class_tree(p))
         return SLIMSET_OK;
     p->class_trees = true;
-    struct name *names = NULL, last = {0}; /* samples come sorted by path: the class is mostly the last one */
-    size_t n_names = 0, cap = 0;
-    long last_number = -1;
-    enum slimset_status st = SLIMSET_OK;
-    for (int round = 0; st == SLIMSET_OK && round < 2; round++) { /* first the new names, then the numbers */
-        for (size_t i = 0; i < p->n_samples; i++) {
-            size_t n, k = 0;
-            struct plan_sample *s = &p->samples[i];
-            const char *c = is_image_sample(p, s) ? class_of(p, s, deep || p->frozen, &n) : NULL;
-            if (c == NULL)
-                continue;
-            bool same = last.p != NULL && last.n == n && memcmp(last.p, c, n) == 0;
-            long number = same ? last_number : class_number(p, c, n);
-            if (same && round == 0 && number < 0)
-                continue;
-            last = (struct name){c, n};
-            last_number = number;
-            if (number >= 0 || round == 1) {
-                s->cls = (int32_t)number;
-                continue;
-            }
-            while (k < n_names && (names[k].n != n || memcmp(names[k].p, c, n) != 0))
-                k++;
-            if (k < n_names)
-                continue;
-            if (n_names == cap) {
-                cap = 2 * cap + 16;
-                struct name *grown = realloc(names, cap * sizeof *grown);
-                if (grown == NULL) {
-                    free(names);
-                    return err_nomem(err, cap * sizeof *grown);
-                }
-                names = grown;
-            }
-            names[n_names++] = (struct name){c, n};
-        }
-        last.p = NULL;
-        if (round == 0 && n_names > 0)
-            st = add_classes(p, names, n_names, run, err);
-    }
-    free(names);
+    struct name *sorted = NULL, now = {0};
+    enum slimset_status st = sort_classes(p, &sorted, err);
+    if (st == SLIMSET_OK)
+        st = new_classes(p, sorted, run, err);
+    if (st == SLIMSET_OK)
+        st = sort_classes(p, &sorted, err);
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_samples; i++)
+        if (name_of_class(p, i, &now))
+            p->samples[i].cls = (int32_t)class_number(p, sorted, &now);
+    free(sorted);
     return st;
 }
 
@@ -318,7 +481,8 @@ static enum slimset_status order_splits(struct plan *p, struct slimset_error *er
         back[order[i]] = (uint16_t)i;
         splits[i] = p->splits[order[i]];
     }
-    memcpy(p->splits, splits, p->n_splits * sizeof *splits);
+    if (p->n_splits > 0)
+        memcpy(p->splits, splits, p->n_splits * sizeof *splits);
     for (size_t i = 0; i < p->n_samples; i++)
         p->samples[i].split = back[p->samples[i].split];
     for (size_t i = 0; i < p->n_shards; i++)
@@ -386,9 +550,9 @@ static bool belongs_before(const struct plan *p, const struct plan_sample *s, co
     size_t m = strlen(shard->first_path);
     const char *slash = memrchr(shard->first_path, '/', m); /* compared as the listing is sorted: folder, then key */
     size_t dir = slash != NULL ? (size_t)(slash + 1 - shard->first_path) : 0;
-    int c = by_name(&(struct name){e->path, e->dir_bytes}, &(struct name){shard->first_path, dir});
+    int c = by_name(&(struct name){.p = e->path, .n = e->dir_bytes}, &(struct name){.p = shard->first_path, .n = dir});
     if (c == 0)
-        c = by_name(&(struct name){e->path, e->key_bytes}, &(struct name){shard->first_path, m});
+        c = by_name(&(struct name){.p = e->path, .n = e->key_bytes}, &(struct name){.p = shard->first_path, .n = m});
     return c < 0;
 }
 
@@ -442,6 +606,8 @@ enum slimset_status plan_shards(struct plan *p, const struct slimset_run *run, s
     enum slimset_status st = drop_empty(p, err);
     if (st == SLIMSET_OK)
         st = distinct_keys(p, err);
+    if (st == SLIMSET_OK && p->recipe->layout == SLIMSET_LAYOUT_TREE)
+        st = possible_names(p, err);
     if (st == SLIMSET_OK)
         st = find_classes(p, run, err);
     if (st == SLIMSET_OK)
@@ -449,7 +615,8 @@ enum slimset_status plan_shards(struct plan *p, const struct slimset_run *run, s
     if (st != SLIMSET_OK)
         return st;
     sorting = p;
-    qsort(p->samples, p->n_samples, sizeof *p->samples, by_place);
+    if (p->n_samples > 0)
+        qsort(p->samples, p->n_samples, sizeof *p->samples, by_place);
     for (size_t i = 0, s = 0; s < p->n_splits; s++) {
         p->splits[s].first_sample = i;
         while (i < p->n_samples && p->samples[i].split == s)

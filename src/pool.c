@@ -75,6 +75,30 @@ static void worker_free(struct worker *w)
     *w = (struct worker){.slow = w->slow};
 }
 
+/* How a worker ended that is about to: one that only hangs up and lives on is killed after a while. */
+static int reap(pid_t pid)
+{
+    int status = 0;
+    for (int ms = 0;; ms++) {
+        pid_t got = waitpid(pid, &status, ms < 2000 ? WNOHANG : 0);
+        if (got == pid || (got < 0 && errno != EINTR))
+            return status;
+        if (ms == 1999)
+            kill(pid, SIGKILL);
+        if (got == 0)
+            usleep(1000);
+    }
+}
+
+/* Ends an idle worker. */
+static void worker_end(struct worker *w)
+{
+    close(w->sock);
+    w->sock = 0;
+    reap(w->pid);
+    worker_free(w);
+}
+
 static enum slimset_status worker_start(struct pool *p, struct worker *w, struct slimset_error *err)
 {
     int pair[2];
@@ -190,6 +214,8 @@ static enum slimset_status serve_waiting(struct pool *p, struct slimset_error *e
             at = &f->next;
             continue;
         }
+        if (suspect && w->pid != 0)
+            worker_end(w); /* what it has served before must not be blamed on this one */
         if (w->pid == 0) {
             enum slimset_status st = worker_start(p, w, err);
             if (st != SLIMSET_OK)
@@ -357,6 +383,15 @@ static enum slimset_status answer_reject(struct pool *p, struct flight *f, enum 
     return SLIMSET_OK;
 }
 
+/* Out of memory: the first time it is tried again, in a fresh worker. */
+static bool try_again(struct pool *p, struct flight *f)
+{
+    if (f->deaths++ > 0)
+        return false;
+    wait_for_worker(p, f);
+    return true;
+}
+
 /* Takes the copied blob as the answer of f, or sends f on to a slow worker. */
 static enum slimset_status accept_blob(struct pool *p, struct flight *f, uint8_t *blob, size_t n, struct pool_answer *out,
                                        bool *got, uint64_t *culprit, struct slimset_error *err)
@@ -380,6 +415,10 @@ static enum slimset_status accept_blob(struct pool *p, struct flight *f, uint8_t
         free(blob);
         *got = true;
         return answer_reject(p, f, SLIMSET_REJECT_NO_DECODER, "no decoder for this format here (libvips is missing)", out, err);
+    }
+    if (a->status == SLIMSET_NO_MEMORY && try_again(p, f)) {
+        free(blob);
+        return SLIMSET_OK;
     }
     if (a->status == SLIMSET_NO_MEMORY || a->status == SLIMSET_IO || a->status == SLIMSET_INTERNAL) {
         st = err_set(err, a->status, "%.*s", (int)a->text_bytes, item_text(a));
@@ -412,13 +451,15 @@ static enum slimset_status read_answer(struct pool *p, struct worker *w, const s
                                        struct pool_answer *out, bool *got, uint64_t *culprit, struct slimset_error *err)
 {
     if (w->n == 0 || msg->ticket != w->held[0]->req->ticket || msg->slot != w->held[0]->req->slot ||
-        msg->blob_bytes > WORKER_SLOT_BYTES)
+        msg->blob_bytes > WORKER_SLOT_BYTES || (msg->blob_bytes != 0 && msg->blob_bytes < sizeof(struct item_answer)))
         return err_set(err, SLIMSET_INTERNAL, "a worker answered with another item's number");
     p->layers = msg->layers;
     struct flight *f = take_oldest(w);
     *culprit = f->req->ticket;
     size_t n = msg->blob_bytes, at = msg->slot * WORKER_SLOT_BYTES;
-    uint8_t *blob = n >= sizeof(struct item_answer) ? malloc(n) : NULL;
+    if (n == 0 && try_again(p, f))
+        return SLIMSET_OK;
+    uint8_t *blob = n > 0 ? malloc(n) : NULL;
     if (blob == NULL) {
         flight_free(f);
         p->in_flight--;
@@ -442,9 +483,7 @@ static bool own_signal(int status)
 static enum slimset_status worker_died(struct pool *p, struct worker *w, bool hung, struct pool_answer *out, bool *got,
                                        uint64_t *culprit, struct slimset_error *err)
 {
-    int status = 0;
-    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    int status = reap(w->pid);
     struct flight *suspect = w->n > 0 ? w->held[0] : NULL;
     for (unsigned i = w->n; i-- > 1;) { /* back to the front, in order */
         struct flight *f = w->held[i];
@@ -559,7 +598,10 @@ enum slimset_status pool_next(struct pool *p, int timeout_ms, struct pool_answer
             continue;
         if (!hung[at[k]] && fds[k].revents == 0)
             continue;
-        ssize_t n_got = recv(w->sock, &msg, sizeof msg, hung[at[k]] ? MSG_DONTWAIT : 0);
+        ssize_t n_got;
+        do /* a worker that died with requests unread: the reset comes before the answers that it gave */
+            n_got = recv(w->sock, &msg, sizeof msg, hung[at[k]] ? MSG_DONTWAIT : 0);
+        while (n_got < 0 && (errno == ECONNRESET || errno == EINTR));
         if (n_got == sizeof msg)
             return read_answer(p, w, &msg, out, got, culprit, err);
         return worker_died(p, w, hung[at[k]], out, got, culprit, err);

@@ -15,12 +15,13 @@ enum {
     PROBE_FILES = 16,   /* per rule at most: enough for a majority */
     PROBE_FEW = 4,      /* at least; in between one in PROBE_SHARE, so that the probe stays cheap beside a small run */
     PROBE_SHARE = 32,
+    PROBE_TEXTS = 256,  /* of JSON and of XML where boxes matter, the largest: boxes make a file longer */
     PROBE_SIZES = 3,    /* of these are converted, for an idea of the output's size */
     PHOTO_PERMILLE = 500 /* equal neighbours: photographs have fewer, drawings and label maps more */
 };
 
 struct candidate {
-    uint64_t hash;
+    uint64_t hash; /* of the path; of texts what makes the largest come first */
     uint32_t entry;
 };
 
@@ -39,7 +40,9 @@ struct probe {
     struct plan *p;
     struct pool *pool;
     const struct slimset_run *run;
-    struct findings *f;          /* one a rule */
+    struct findings *f;          /* one a rule, and one for texts */
+    struct candidate text[2 * PROBE_TEXTS];
+    unsigned n_texts;
 };
 
 static unsigned wanted_files(const struct plan_rule *r)
@@ -98,8 +101,11 @@ static enum slimset_status collect(struct probe *pr, bool *got, struct slimset_e
     enum slimset_status st = pool_next(pr->pool, 1000, &a, got, &culprit, err);
     if (st != SLIMSET_OK || !*got)
         return st;
-    struct findings *f = &pr->f[a.ticket / PROBE_FILES];
-    take(f, a.answer, f->file[a.ticket % PROBE_FILES].entry);
+    size_t texts = pr->p->n_rules; /* their tickets come behind those of all rules */
+    if (a.ticket >= texts * PROBE_FILES)
+        take(&pr->f[texts], a.answer, pr->text[a.ticket - texts * PROBE_FILES].entry);
+    else
+        take(&pr->f[a.ticket / PROBE_FILES], a.answer, pr->f[a.ticket / PROBE_FILES].file[a.ticket % PROBE_FILES].entry);
     free(a.answer);
     return SLIMSET_OK;
 }
@@ -107,29 +113,31 @@ static enum slimset_status collect(struct probe *pr, bool *got, struct slimset_e
 static int by_hash(const void *pa, const void *pb)
 {
     const struct candidate *a = pa, *b = pb;
-    return a->hash < b->hash ? -1 : a->hash > b->hash;
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    return a->entry < b->entry ? -1 : a->entry > b->entry;
 }
 
-/* Asks the kernel for all files of a rule at once: on slow media their reads then wait side by side. */
-static void ask_ahead(const struct probe *pr, const struct findings *f)
+/* Asks the kernel for all these files at once: on slow media their reads then wait side by side. */
+static void ask_ahead(const struct probe *pr, const struct candidate *file, unsigned n)
 {
     struct request r;
     struct slimset_error ignored;
     uint32_t failed;
-    for (unsigned i = 0; i < f->n_files; i++)
-        if (request_open(&r, pr->p, f->file[i].entry, 1, ITEM_PROBE, 0, &failed, &ignored) == SLIMSET_OK) {
+    for (unsigned i = 0; i < n; i++)
+        if (request_open(&r, pr->p, file[i].entry, 1, ITEM_PROBE, 0, &failed, &ignored) == SLIMSET_OK) {
             request_readahead(&r);
             request_close(&r);
         }
 }
 
-static enum slimset_status look(struct probe *pr, size_t rule, struct slimset_error *err)
+/* Probes n files under tickets that count from the given one; the first `sized` of them are converted. */
+static enum slimset_status look(struct probe *pr, const struct candidate *file, unsigned n, uint64_t ticket, unsigned sized,
+                                struct slimset_error *err)
 {
-    struct findings *f = &pr->f[rule];
     struct request r;
-    qsort(f->file, f->n_files, sizeof f->file[0], by_hash);
-    ask_ahead(pr, f);
-    for (unsigned i = 0; i < f->n_files; i++) {
+    ask_ahead(pr, file, n);
+    for (unsigned i = 0; i < n; i++) {
         uint32_t failed;
         bool got;
         enum slimset_status st = SLIMSET_OK;
@@ -138,11 +146,11 @@ static enum slimset_status look(struct probe *pr, size_t rule, struct slimset_er
         while (st == SLIMSET_OK && !pool_has_room(pr->pool))
             st = collect(pr, &got, err);
         if (st == SLIMSET_OK)
-            st = request_open(&r, pr->p, f->file[i].entry, 1, ITEM_PROBE, rule * PROBE_FILES + i, &failed, err);
+            st = request_open(&r, pr->p, file[i].entry, 1, ITEM_PROBE, ticket + i, &failed, err);
         if (st == SLIMSET_BAD_INPUT)
             continue;
         if (st == SLIMSET_OK) {
-            r.item.input[0].flags |= i < PROBE_SIZES ? ITEM_PROBE_SIZE : 0;
+            r.item.input[0].flags |= i < sized ? ITEM_PROBE_SIZE : 0;
             st = pool_submit(pr->pool, &r.item, r.fds, err);
         }
         if (st != SLIMSET_OK)
@@ -296,7 +304,7 @@ static enum slimset_status refuse_boxes(struct probe *pr, struct slimset_error *
 {
     static const char *const kinds[] = {"", "Pascal VOC XML", "COCO JSON", "labelme JSON"};
     const struct plan *p = pr->p;
-    for (size_t i = 0; i < p->n_rules; i++) {
+    for (size_t i = 0; i <= p->n_rules; i++) {
         const struct findings *f = &pr->f[i];
         char name[512];
         if (f->boxes == 0 || p->recipe->resize == SLIMSET_RESIZE_NONE || p->recipe->boxes == SLIMSET_BOXES_KEEP)
@@ -308,20 +316,59 @@ static enum slimset_status refuse_boxes(struct probe *pr, struct slimset_error *
     return SLIMSET_OK;
 }
 
+/* Adds to pr->text the PROBE_TEXTS largest files of an extension. */
+static enum slimset_status choose_texts(struct probe *pr, const char *ext, struct slimset_error *err)
+{
+    const struct listing *l = &pr->p->listing;
+    struct candidate *found = NULL;
+    size_t n = 0, cap = 0;
+    for (size_t i = 0; i < l->n_entries; i++) {
+        const struct entry *e = &l->entries[i];
+        if (e->problem != SLIMSET_REJECT_NONE || !ends_with(e, ext))
+            continue;
+        if (n == cap) {
+            cap = 2 * cap + 64;
+            struct candidate *grown = realloc(found, cap * sizeof *grown);
+            if (grown == NULL) {
+                free(found);
+                return err_nomem(err, cap * sizeof *grown);
+            }
+            found = grown;
+        }
+        found[n++] = (struct candidate){UINT64_MAX - e->bytes, (uint32_t)i};
+    }
+    if (n > 0)
+        qsort(found, n, sizeof *found, by_hash);
+    for (size_t i = 0; i < n && i < PROBE_TEXTS; i++)
+        pr->text[pr->n_texts++] = found[i];
+    free(found);
+    return SLIMSET_OK;
+}
+
+/* Looks into texts beside the images: a COCO JSON at the top belongs to no sample, and is seen here only. */
+static enum slimset_status look_for_boxes(struct probe *pr, struct slimset_error *err)
+{
+    const struct plan *p = pr->p;
+    if (p->recipe->resize == SLIMSET_RESIZE_NONE || p->recipe->boxes != SLIMSET_BOXES_REFUSE)
+        return SLIMSET_OK;
+    enum slimset_status st = choose_texts(pr, ".json", err);
+    if (st == SLIMSET_OK)
+        st = choose_texts(pr, ".xml", err);
+    return st == SLIMSET_OK ? look(pr, pr->text, pr->n_texts, p->n_rules * PROBE_FILES, 0, err) : st;
+}
+
 /* --- the run ---------------------------------------------------------------------------------------------- */
 
-/* Chooses files: of unsettled rules, and XML/JSON wherever boxes matter. */
+/* Chooses files of unsettled rules. */
 static void choose_all(struct probe *pr, bool again)
 {
     struct plan *p = pr->p;
-    bool boxes = p->recipe->resize != SLIMSET_RESIZE_NONE && p->recipe->boxes == SLIMSET_BOXES_REFUSE;
     for (size_t i = 0; i < p->listing.n_entries; i++) {
         const struct entry *e = &p->listing.entries[i];
         if (e->problem != SLIMSET_REJECT_NONE)
             continue;
-        bool text = ends_with(e, ".xml") || ends_with(e, ".json");
         const struct plan_rule *r = &p->rules[e->rule];
-        if (again ? r->role == SLIMSET_ROLE_IMAGE && !r->settled : !r->settled || (text && boxes))
+        if (again ? r->role == SLIMSET_ROLE_IMAGE && !r->settled : !r->settled)
             choose(&pr->f[e->rule], wanted_files(r), hash_bytes(e->path, e->path_bytes), (uint32_t)i);
     }
 }
@@ -334,8 +381,12 @@ static enum slimset_status round_of(struct probe *pr, bool again, struct slimset
         struct plan_rule *r = &pr->p->rules[i];
         if (!r->settled && r->role != SLIMSET_ROLE_COPY && r->role != SLIMSET_ROLE_ARRAY)
             r->codec = (uint8_t)wanted_codec(pr->p->recipe);
-        st = look(pr, i, err);
+        struct findings *f = &pr->f[i];
+        qsort(f->file, f->n_files, sizeof f->file[0], by_hash);
+        st = look(pr, f->file, f->n_files, i * PROBE_FILES, PROBE_SIZES, err);
     }
+    if (st == SLIMSET_OK && !again)
+        st = look_for_boxes(pr, err);
     return st == SLIMSET_OK ? drain(pr, err) : st;
 }
 

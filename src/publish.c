@@ -52,7 +52,8 @@ enum slimset_status publish_open(const char *out, struct out_dirs *d, struct sli
 {
     struct stat s;
     *d = (struct out_dirs){.out = -1, .work = -1, .stage = -1};
-    if (stat(out, &s) == 0 && !S_ISDIR(s.st_mode))
+    d->out_created = stat(out, &s) != 0;
+    if (!d->out_created && !S_ISDIR(s.st_mode))
         return err_set(err, SLIMSET_USAGE, "the output %s is not a folder", out);
     enum slimset_status st = open_folder(AT_FDCWD, out, &d->out, err);
     if (st != SLIMSET_OK)
@@ -87,61 +88,24 @@ void publish_close(struct out_dirs *d)
     d->out = d->work = d->stage = -1;
 }
 
-/* --- staged files into place --------------------------------------------------------------------------------------- */
-
-/* Moves all below `from` to the same place below `to`; both are open folders. */
-static enum slimset_status move_all(int from, int to, int depth, struct slimset_error *err)
-{
-    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    enum slimset_status st = SLIMSET_OK;
-    struct dirent *e;
-    if (d == NULL) {
-        st = err_os(err, "reading the stage folder");
-        if (fd >= 0)
-            close(fd);
-        return st;
-    }
-    while (st == SLIMSET_OK && (errno = 0, e = readdir(d)) != NULL) {
-        struct stat s;
-        int sub_from = -1, sub_to = -1;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (fstatat(from, e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
-            st = err_os(err, "moving %s", e->d_name);
-        } else if (!S_ISDIR(s.st_mode)) {
-            st = io_rename(from, e->d_name, to, e->d_name, err);
-        } else if (depth > 200) {
-            st = err_set(err, SLIMSET_IO, "folders nested too deep in the stage folder");
-        } else {
-            st = open_folder(to, e->d_name, &sub_to, err);
-            if (st == SLIMSET_OK)
-                st = open_folder(from, e->d_name, &sub_from, err);
-            if (st == SLIMSET_OK)
-                st = move_all(sub_from, sub_to, depth + 1, err);
-            if (st == SLIMSET_OK)
-                st = io_sync_dir(sub_to, ".", err);
-        }
-        if (sub_from >= 0)
-            close(sub_from);
-        if (sub_to >= 0)
-            close(sub_to);
-    }
-    closedir(d);
-    return st;
-}
-
-/* --- what only the old index names ------------------------------------------------------------------------------------- */
+/* --- the files that an index names -------------------------------------------------------------------------------------- */
 
 typedef enum slimset_status name_fn(void *arg, const char *name, struct slimset_error *err);
+
+static bool is_tree(const struct index *ix)
+{
+    const char *layout;
+    size_t n;
+    return index_meta(ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0;
+}
 
 /* Calls fn for every file of a dataset: part names, or key.field of a tree. */
 static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, struct slimset_error *err)
 {
     char name[8192];
-    const char *text, *layout;
+    const char *text;
     size_t n;
-    bool tree = index_meta(ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0;
+    bool tree = is_tree(ix);
     enum slimset_status st = SLIMSET_OK;
     for (uint64_t i = 0; !tree && st == SLIMSET_OK && i < ix->n_parts; i++) {
         st = index_touch(ix, &ix->parts[i], sizeof *ix->parts, err);
@@ -197,66 +161,138 @@ static int by_hash(const void *pa, const void *pb)
     return *a < *b ? -1 : *a > *b;
 }
 
+/* A name that came out of an index, before it is used on the disk. */
+static bool stays_inside(const char *name)
+{
+    return name[0] != '\0' && name[0] != '/' && strncmp(name, "../", 3) != 0 && strstr(name, "/../") == NULL;
+}
+
 static enum slimset_status delete_stale(void *arg, const char *name, struct slimset_error *err)
 {
     const struct names *s = arg;
     uint64_t h = hash_bytes(name, strlen(name));
-    if (name[0] == '/' || name[0] == '\0' || strstr(name, "../") != NULL ||
-        (s->n > 0 && bsearch(&h, s->hash, s->n, sizeof h, by_hash) != NULL))
+    char folder[8192];
+    if (!stays_inside(name) || (s->n > 0 && bsearch(&h, s->hash, s->n, sizeof h, by_hash) != NULL))
         return SLIMSET_OK;
-    return io_unlink(s->out, name, err);
+    enum slimset_status st = io_unlink(s->out, name, err);
+    snprintf(folder, sizeof folder, "%s", name);
+    for (char *slash; st == SLIMSET_OK && (slash = strrchr(folder, '/')) != NULL;) { /* folders it leaves empty */
+        *slash = '\0';
+        if (unlinkat(s->out, folder, AT_REMOVEDIR) != 0)
+            break;
+    }
+    return st;
 }
 
-static enum slimset_status remove_stale(struct out_dirs *d, struct slimset_error *err)
+/* Deletes what the withdrawn index names and the new one does not. */
+static enum slimset_status remove_stale(struct out_dirs *d, struct index *now, struct slimset_error *err)
 {
-    struct index now = {0}, old = {0};
+    struct index old = {0};
     struct names names = {.out = d->out};
-    if (!exists(d->work, "index.old"))
+    struct slimset_error ignored;
+    if (index_open(d->work, "index.old", SLIMSET_KIND_INDEX, true, &old, &ignored) != SLIMSET_OK)
+        return SLIMSET_OK; /* none, or a damaged one: nothing is deleted by guess */
+    enum slimset_status st = each_file(now, collect, &names, err);
+    if (st == SLIMSET_OK && names.n > 0)
+        qsort(names.hash, names.n, sizeof *names.hash, by_hash);
+    if (st == SLIMSET_OK)
+        st = each_file(&old, delete_stale, &names, err);
+    index_close(&old);
+    free(names.hash);
+    return st;
+}
+
+struct move {
+    int from, to;
+};
+
+/* Renames a staged file into place; one that is not staged is of a shard that did not change. */
+static enum slimset_status move_staged(void *arg, const char *name, struct slimset_error *err)
+{
+    const struct move *m = arg;
+    char folder[8192];
+    if (!stays_inside(name) || !exists(m->from, name))
+        return SLIMSET_OK;
+    const char *slash = strrchr(name, '/');
+    enum slimset_status st = SLIMSET_OK;
+    if (slash != NULL) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - name), name);
+        st = io_mkdirs(m->to, folder, err);
+    }
+    return st == SLIMSET_OK ? io_rename(m->from, name, m->to, name, err) : st;
+}
+
+/* The last step, when the new index is in its place: what only the old one names goes, and then the old one. */
+static enum slimset_status finish_roll(struct out_dirs *d, struct slimset_error *err)
+{
+    struct index now = {0};
+    if (!exists(d->work, "index.old") || !exists(d->out, SLIMSET_INDEX_NAME))
         return SLIMSET_OK;
     enum slimset_status st = index_open(d->out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, true, &now, err);
     if (st == SLIMSET_OK)
-        st = each_file(&now, collect, &names, err);
-    if (st == SLIMSET_OK && names.n > 0)
-        qsort(names.hash, names.n, sizeof *names.hash, by_hash);
-    if (st == SLIMSET_OK && index_open(d->work, "index.old", SLIMSET_KIND_INDEX, true, &old, err) == SLIMSET_OK)
-        st = each_file(&old, delete_stale, &names, err); /* a damaged old index: nothing is deleted by guess */
+        st = remove_stale(d, &now, err);
     index_close(&now);
-    index_close(&old);
-    free(names.hash);
     return st == SLIMSET_OK ? io_unlink(d->work, "index.old", err) : st;
 }
 
 enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimset_error *err)
 {
     struct index ix = {0};
+    struct move move = {d->stage, d->out};
     *rolled = false;
     enum slimset_status st = index_open(d->work, "publish", SLIMSET_KIND_INDEX, true, &ix, err);
-    index_close(&ix);
     if (st == SLIMSET_NOT_FOUND)
-        return exists(d->out, SLIMSET_INDEX_NAME) ? remove_stale(d, err) : SLIMSET_OK;
+        return finish_roll(d, err);
     if (st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS) /* was never finished: not a publication */
         return io_unlink(d->work, "publish", err);
-    if (st != SLIMSET_OK)
-        return st;
-    if (exists(d->out, SLIMSET_INDEX_NAME)) {
+    if (st == SLIMSET_OK && exists(d->out, SLIMSET_INDEX_NAME)) {
         st = io_rename(d->out, SLIMSET_INDEX_NAME, d->work, "index.old", err);
         if (st == SLIMSET_OK)
             st = io_sync_dir(d->out, ".", err);
         if (st == SLIMSET_OK)
             st = io_sync_dir(d->work, ".", err);
     }
+    if (st == SLIMSET_OK && is_tree(&ix)) /* a file may become a folder, or a folder a file */
+        st = remove_stale(d, &ix, err);
     if (st == SLIMSET_OK)
-        st = move_all(d->stage, d->out, 0, err);
+        st = each_file(&ix, move_staged, &move, err);
     if (st == SLIMSET_OK)
-        st = io_sync_dir(d->out, ".", err);
+        st = is_tree(&ix) ? io_syncfs(d->out, "the output folder", err) : io_sync_dir(d->out, ".", err);
     if (st == SLIMSET_OK)
         st = io_rename(d->work, "publish", d->out, SLIMSET_INDEX_NAME, err);
     if (st == SLIMSET_OK)
         st = io_sync_dir(d->out, ".", err);
+    index_close(&ix);
     if (st == SLIMSET_OK)
-        st = remove_stale(d, err);
+        st = finish_roll(d, err);
     *rolled = st == SLIMSET_OK;
     return st;
+}
+
+enum slimset_status publish_restage(struct out_dirs *d, char (*fragments)[320], size_t n, struct slimset_error *err)
+{
+    struct move move = {-1, -1};
+    enum slimset_status st = io_remove_tree(d->work, "stage.old", err);
+    if (st == SLIMSET_OK)
+        st = io_rename(d->work, "stage", d->work, "stage.old", err);
+    if (st == SLIMSET_OK) {
+        move.from = d->stage;
+        d->stage = -1;
+        st = open_folder(d->work, "stage", &d->stage, err);
+        move.to = d->stage;
+    }
+    for (size_t i = 0; st == SLIMSET_OK && i < n; i++) {
+        struct index ix = {0};
+        st = index_open(d->work, fragments[i], SLIMSET_KIND_FRAGMENT, true, &ix, err);
+        if (st == SLIMSET_OK)
+            st = each_file(&ix, move_staged, &move, err);
+        index_close(&ix);
+    }
+    if (move.from >= 0)
+        close(move.from);
+    if (st == SLIMSET_OK && n > 0)
+        st = io_sync_dir(d->work, "stage", err);
+    return st == SLIMSET_OK ? io_remove_tree(d->work, "stage.old", err) : st;
 }
 
 enum slimset_status publish_clean(struct out_dirs *d, struct slimset_error *err)
@@ -272,7 +308,8 @@ enum slimset_status publish_clean(struct out_dirs *d, struct slimset_error *err)
         return st;
     }
     while (st == SLIMSET_OK && (e = readdir(dir)) != NULL) {
-        bool ours = strncmp(e->d_name, "frag-", 5) == 0 || strcmp(e->d_name, "stage") == 0 || strcmp(e->d_name, "plan") == 0 ||
+        bool ours = strncmp(e->d_name, "frag-", 5) == 0 || strcmp(e->d_name, "stage") == 0 ||
+                    strcmp(e->d_name, "stage.old") == 0 || strcmp(e->d_name, "plan") == 0 ||
                     strcmp(e->d_name, "plan.new") == 0 || strcmp(e->d_name, "publish") == 0 || strcmp(e->d_name, "spool") == 0 ||
                     strcmp(e->d_name, "stat.new") == 0;
         if (ours)

@@ -29,8 +29,9 @@ void slimset_run_init(struct slimset_run *run)
 static bool two_sides(const char *text, struct slimset_recipe *r)
 {
     int end = 0;
-    return sscanf(text, "%6ux%6u%n", &r->resize_a, &r->resize_b, &end) == 2 && text[end] == '\0' && text[0] != '-' &&
-           r->resize_a >= 1 && r->resize_b >= 1 && r->resize_a <= 65500 && r->resize_b <= 65500;
+    if (strspn(text, "0123456789x") != strlen(text)) /* sscanf would take blanks and signs */
+        return false;
+    return sscanf(text, "%6ux%6u%n", &r->resize_a, &r->resize_b, &end) == 2 && text[end] == '\0' && r->resize_a >= 1 && r->resize_b >= 1 && r->resize_a <= 65500 && r->resize_b <= 65500;
 }
 
 static bool one_side(const char *text, struct slimset_recipe *r)

@@ -131,6 +131,20 @@ static const struct sock_filter common_filter[] = {
 #endif
 };
 
+/* No memory that is code: only libvips' helpers (Orc, in older versions) would want it, and they do not run here. */
+static const struct sock_filter no_code_filter[] = {
+    LOAD(arch),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0),
+    ANSWER(SECCOMP_RET_KILL_PROCESS),
+    LOAD(nr),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
+    LOAD(args[2]),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 4 /* PROT_EXEC */, 0, 1),
+    ANSWER(SECCOMP_RET_ERRNO | EPERM),
+    ANSWER(SECCOMP_RET_ALLOW),
+};
+
 /* The last instructions: what becomes of clone, then of everything not named. */
 static const struct sock_filter tail_filter[] = {
     ANSWER(SECCOMP_RET_ERRNO | EPERM),
@@ -144,6 +158,12 @@ static const struct sock_filter thread_tail_filter[] = {
     ANSWER(SECCOMP_RET_ERRNO | EPERM),
 };
 
+static bool install(const struct sock_filter *filter, size_t n)
+{
+    struct sock_fprog prog = {.len = (unsigned short)n, .filter = (struct sock_filter *)(uintptr_t)filter};
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) == 0;
+}
+
 static bool enter_seccomp(bool threads)
 {
     struct sock_filter filter[sizeof common_filter / sizeof common_filter[0] + 8];
@@ -154,8 +174,9 @@ static bool enter_seccomp(bool threads)
     size_t n_tail = threads ? sizeof thread_tail_filter / sizeof tail[0] : sizeof tail_filter / sizeof tail[0];
     for (size_t i = 0; i < n_tail; i++)
         filter[n++] = tail[i];
-    struct sock_fprog prog = {.len = (unsigned short)n, .filter = filter};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) == 0;
+    if (!threads && !install(no_code_filter, sizeof no_code_filter / sizeof no_code_filter[0]))
+        return false;
+    return install(filter, n);
 }
 
 #else

@@ -58,6 +58,12 @@ struct shard_view shard_view_of(const struct shard_content *c)
         .strings = (const char *)c->strings.data, .string_bytes = c->strings.len};
 }
 
+void shard_hash_begin(struct hash_stream *h, const struct plan *p)
+{
+    hash_init(h);
+    hash_update(h, &p->recipe_hash, sizeof p->recipe_hash);
+}
+
 void shard_hash_sample(struct hash_stream *h, const struct plan *p, const struct plan_sample *s)
 {
     char key[KEYS_TEXT_MAX];
@@ -67,9 +73,10 @@ void shard_hash_sample(struct hash_stream *h, const struct plan *p, const struct
     hash_update(h, key, n);
 }
 
-void shard_hash_entry(struct hash_stream *h, const struct entry *e, uint64_t content_hash)
+void shard_hash_entry(struct hash_stream *h, const struct plan *p, const struct entry *e, uint64_t content_hash)
 {
-    uint64_t numbers[4] = {e->path_bytes, e->bytes, content_hash, e->rule};
+    const struct plan_rule *r = &p->rules[e->rule];
+    uint64_t numbers[4] = {e->path_bytes, e->bytes, content_hash, r->role | (uint64_t)r->codec << 8 | (uint64_t)r->flags << 16};
     hash_update(h, numbers, sizeof numbers);
     hash_update(h, e->path, e->path_bytes);
 }
@@ -286,7 +293,7 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     names.cased = is_tree(w);
     shard_hash_sample(&w->inputs, w->plan, s);
     for (uint32_t i = 0; i < a->n_fields; i++) {
-        shard_hash_entry(&w->inputs, &e[i], f[i].in_hash);
+        shard_hash_entry(&w->inputs, w->plan, &e[i], f[i].in_hash);
         field_name(w, &e[i], &f[i], &names);
     }
     has_cls = has_cls && !taken(&names, "cls");
@@ -316,6 +323,18 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     return store(w, key, key_n, "cls", cls, strlen(cls), label, err);
 }
 
+static enum slimset_status not_packed(struct shard_content *c, const struct entry *e, uint32_t kind, enum slimset_reject reject,
+                                      const char *text, struct slimset_error *err)
+{
+    struct slimset_reject_record *r = push(&c->rejects, &c->n_rejects, &c->cap_rejects, sizeof *r, err);
+    if (r == NULL)
+        return err->status;
+    r->kind = kind;
+    r->reject = reject;
+    enum slimset_status st = keep_text(c, e->path, e->path_bytes, &r->path, err);
+    return st == SLIMSET_OK ? keep_text(c, text, strlen(text), &r->text, err) : st;
+}
+
 enum slimset_status shard_reject(struct shard_writer *w, const struct plan_sample *s, uint32_t failed, enum slimset_reject reject,
                                  const char *text, struct slimset_error *err)
 {
@@ -323,14 +342,16 @@ enum slimset_status shard_reject(struct shard_writer *w, const struct plan_sampl
     const struct entry *e = &w->plan->listing.entries[s->first];
     shard_hash_sample(&w->inputs, w->plan, s);
     for (unsigned i = 0; i < s->n; i++)
-        shard_hash_entry(&w->inputs, &e[i], 0);
-    struct slimset_reject_record *r = push(&c->rejects, &c->n_rejects, &c->cap_rejects, sizeof *r, err);
-    if (r == NULL)
-        return err->status;
-    r->kind = 1;
-    r->reject = reject;
-    enum slimset_status st = keep_text(c, e[failed].path, e[failed].path_bytes, &r->path, err);
-    return st == SLIMSET_OK ? keep_text(c, text, strlen(text), &r->text, err) : st;
+        shard_hash_entry(&w->inputs, w->plan, &e[i], 0);
+    enum slimset_status st = not_packed(c, &e[failed], 1, reject, text, err);
+    for (unsigned i = 0; st == SLIMSET_OK && i < s->n; i++) { /* its other files share its fate, and are told */
+        char why[256];
+        snprintf(why, sizeof why, "its sample was rejected because of %.200s", e[failed].path + e[failed].dir_bytes);
+        if (i != failed)
+            st = not_packed(c, &e[i], 2, SLIMSET_REJECT_NONE, why, err);
+    }
+    c->shard.n_rejects++;
+    return st;
 }
 
 enum slimset_status shard_begin(struct shard_writer *w, const struct plan *plan, size_t shard, int stage_dir,
@@ -344,7 +365,7 @@ enum slimset_status shard_begin(struct shard_writer *w, const struct plan *plan,
     w->tar_open = false;
     w->n_fds = 0;
     w->content = (struct shard_content){0};
-    hash_init(&w->inputs);
+    shard_hash_begin(&w->inputs, plan);
     return SLIMSET_OK;
 }
 
@@ -355,7 +376,6 @@ enum slimset_status shard_end(struct shard_writer *w, struct slimset_error *err)
     c->shard.inputs_hash = hash_value(&w->inputs);
     c->shard.n_parts = (uint32_t)c->n_parts;
     c->shard.n_samples = (uint32_t)c->n_samples;
-    c->shard.n_rejects = (uint32_t)c->n_rejects;
     return st;
 }
 

@@ -67,9 +67,11 @@ void shard_fini(struct shard_writer *w); /* frees; open files are closed, unfini
 /* Makes the finished files durable. */
 enum slimset_status shard_sync(struct shard_writer *w, struct slimset_error *err);
 
-/* Adds an entry to a shard's inputs hash: the same function where the shard is made and where a later run asks whether it changed. */
+/* A shard's inputs hash: the same functions where the shard is made and where a later run asks whether it changed. It covers the
+ * recipe, and of each input its path, size and content and what its rule does to it. */
+void shard_hash_begin(struct hash_stream *h, const struct plan *p);
 void shard_hash_sample(struct hash_stream *h, const struct plan *p, const struct plan_sample *s);
-void shard_hash_entry(struct hash_stream *h, const struct entry *e, uint64_t content_hash);
+void shard_hash_entry(struct hash_stream *h, const struct plan *p, const struct entry *e, uint64_t content_hash);
 
 struct shard_view shard_view_of(const struct shard_content *c);
 

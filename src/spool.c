@@ -6,8 +6,10 @@
  */
 #include "archive_impl.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <isa-l/igzip_lib.h>
@@ -72,6 +74,18 @@ struct sink {
     void *arg;
     uint8_t *buf; /* OUT_BYTES for the decoder to write into */
 };
+
+enum slimset_status archive_check_space(void *arg, uint64_t next_bytes, struct slimset_error *err)
+{
+    const int *fd = arg;
+    struct statvfs v;
+    if (fstatvfs(*fd, &v) != 0 || v.f_blocks == 0)
+        return SLIMSET_OK; /* it does not say: the write will tell */
+    if ((uint64_t)v.f_bavail * v.f_frsize >= next_bytes + SPACE_STEP)
+        return SLIMSET_OK;
+    errno = ENOSPC;
+    return err_os(err, "unpacking the archive into the work folder");
+}
 
 static enum slimset_status sink_init(struct sink *s, int fd, uint64_t max_bytes,
                                      archive_space_fn *check_space, void *arg,

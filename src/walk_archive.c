@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "archive.h"
+#include "base/hash.h"
 #include "listing.h"
 #include "process.h"
 #include "webdataset.h"
@@ -51,7 +52,28 @@ static enum slimset_status add_member(void *arg, const struct archive_member *m,
         e.problem = SLIMSET_REJECT_NAME;
     }
     listing_progress(l, to->settings->run);
-    return listing_add(l, &e, err);
+    enum slimset_status st = listing_add(l, &e, err);
+    if (st == SLIMSET_OK && e.problem != SLIMSET_REJECT_NONE)
+        listing_tell_problem(l, &l->entries[l->n_entries - 1], to->settings);
+    return st;
+}
+
+/* What the damaged part of the directory named is lost: one entry for the archive itself is there to be counted. */
+static enum slimset_status add_damage(struct members *to, struct slimset_error *err)
+{
+    struct listing *l = to->l;
+    const struct source *s = &l->sources[to->source];
+    const char *slash = strrchr(s->path, '/'), *base = slash != NULL ? slash + 1 : s->path;
+    struct entry e = {.source = to->source, .mtime_ns = s->mtime_ns, .inode = s->inode, .whole = 1,
+                      .problem = SLIMSET_REJECT_CORRUPT};
+    e.path = listing_string(l, s->prefix, base, strlen(base));
+    if (e.path == NULL)
+        return err_nomem(err, strlen(base));
+    e.path_bytes = (uint32_t)strlen(e.path);
+    enum slimset_status st = listing_add(l, &e, err);
+    if (st == SLIMSET_OK)
+        listing_tell_problem(l, &l->entries[l->n_entries - 1], to->settings);
+    return st;
 }
 
 /* A record as a lister sent it, checked against the archive's size. */
@@ -159,26 +181,31 @@ static enum slimset_status list_in_worker(struct members *to, const struct worke
 static enum slimset_status list_here(struct members *to, const struct worker_list_request *req, struct slimset_error *err)
 {
     const struct source *s = &to->l->sources[to->source];
-    int fd = s->fd;
+    int fd = s->fd, spool_fd = s->spool_fd;
     enum image_format format = req->format;
     uint64_t bytes = req->bytes;
+    struct archive_limits limits = archive_limits_default;
+    limits.check_space = archive_check_space;
+    limits.space_arg = &spool_fd;
     enum slimset_status st = SLIMSET_OK;
     if (format != FORMAT_TAR && format != FORMAT_ZIP) {
-        st = archive_spool(fd, 0, bytes, format, s->spool_fd, req->spool_limit, NULL, NULL, &bytes, err);
-        fd = s->spool_fd;
+        st = archive_spool(fd, 0, bytes, format, spool_fd, UINT64_MAX, archive_check_space, &spool_fd, &bytes, err);
+        fd = spool_fd;
         format = FORMAT_TAR;
         to->spool_bytes = bytes;
     }
     if (st == SLIMSET_OK)
-        st = archive_list(fd, 0, bytes, format, 1, s->spool_fd, &archive_limits_default, add_member, to, &to->result, err);
+        st = archive_list(fd, 0, bytes, format, 1, spool_fd, &limits, add_member, to, &to->result, err);
+    if (st != SLIMSET_OK) {
+        struct slimset_error why = *err;
+        snprintf(err->text, sizeof err->text, "%.200s: %.300s", s->path, why.text);
+    }
     return st;
 }
 
 /* A nameless file in the work folder for unpacked bytes. */
-static enum slimset_status open_spool(const struct walk_settings *settings, struct source *s, uint64_t *limit,
-                                      struct slimset_error *err)
+static enum slimset_status open_spool(const struct walk_settings *settings, struct source *s, struct slimset_error *err)
 {
-    struct statvfs v;
     int dir = settings->work_dir;
     s->spool_fd = openat(dir >= 0 ? dir : AT_FDCWD, dir >= 0 ? "." : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (s->spool_fd < 0 && dir >= 0) { /* file systems without O_TMPFILE */
@@ -188,10 +215,17 @@ static enum slimset_status open_spool(const struct walk_settings *settings, stru
     }
     if (s->spool_fd < 0)
         return err_os(err, "creating a file to unpack %s into", s->path);
-    *limit = UINT64_MAX;
-    if (fstatvfs(s->spool_fd, &v) == 0)
-        *limit = (uint64_t)v.f_bavail * v.f_frsize;
     return SLIMSET_OK;
+}
+
+static void tell_unpacking(const struct source *s, const struct slimset_run *run)
+{
+    struct statvfs v;
+    if (fstatvfs(s->spool_fd, &v) == 0)
+        run_note(run, SLIMSET_EVENT_NOTE, "%s: is compressed; unpacking it once into the work folder (%.1f GB free there)",
+                 s->path, (double)v.f_bavail * (double)v.f_frsize / 1e9);
+    else
+        run_note(run, SLIMSET_EVENT_NOTE, "%s: is compressed; unpacking it once into the work folder", s->path);
 }
 
 static void tell(const struct members *to)
@@ -215,12 +249,11 @@ enum slimset_status walk_archive(struct listing *l, uint16_t source, const struc
     bool compressed = s->format != FORMAT_TAR && s->format != FORMAT_ZIP;
     struct members to = {.l = l, .settings = settings, .source = source, .first = l->n_entries, .compressed = compressed};
     struct worker_list_request req = {.bytes = s->bytes, .format = s->format, .has_spool = 1};
-    enum slimset_status st = open_spool(settings, s, &req.spool_limit, err);
+    enum slimset_status st = open_spool(settings, s, err);
     if (st != SLIMSET_OK)
         return st;
     if (compressed)
-        run_note(settings->run, SLIMSET_EVENT_NOTE, "%s: is compressed; unpacking it once into the work folder (%.1f GB free there)",
-                 s->path, (double)req.spool_limit / 1e9);
+        tell_unpacking(s, settings->run);
     st = settings->run->in_process ? list_here(&to, &req, err) : list_in_worker(&to, &req, err);
     if (st == SLIMSET_BAD_INPUT) { /* an archive that cannot be listed at all makes no sense as a source */
         struct slimset_error why = *err;
@@ -240,5 +273,71 @@ enum slimset_status walk_archive(struct listing *l, uint16_t source, const struc
     s->webdataset = settings->recipe->webdataset && (s->format == FORMAT_TAR || compressed) &&
                     webdataset_is(l->entries + to.first, l->n_entries - to.first, strlen(s->prefix));
     tell(&to);
+    return to.result.damaged ? add_damage(&to, err) : SLIMSET_OK;
+}
+
+/* --- keys of several archives --- */
+
+struct claim {
+    uint64_t hash; /* of what a key cannot be longer than */
+    uint16_t source;
+};
+
+static int by_claim(const void *pa, const void *pb)
+{
+    const struct claim *a = pa, *b = pb;
+    return a->hash != b->hash ? (a->hash < b->hash ? -1 : 1) : (a->source > b->source) - (a->source < b->source);
+}
+
+static size_t bare_from(const struct listing *l, const struct entry *e)
+{
+    const struct source *s = &l->sources[e->source];
+    return s->webdataset ? strlen(s->prefix) : 0;
+}
+
+/* Would any two sources share a key if WebDataset archives had no prefix? Files of one key agree in their path up to the
+ * first dot of the name. */
+static enum slimset_status keys_clash(const struct listing *l, bool *clash, struct slimset_error *err)
+{
+    struct claim *c = malloc((l->n_entries + 1) * sizeof *c);
+    if (c == NULL)
+        return err_nomem(err, l->n_entries * sizeof *c);
+    for (size_t i = 0; i < l->n_entries; i++) {
+        const struct entry *e = &l->entries[i];
+        const size_t skip = bare_from(l, e), n = webdataset_key_bytes(e->path + skip, e->path_bytes - skip);
+        c[i] = (struct claim){hash_bytes(e->path + skip, n != 0 ? n : e->path_bytes - skip), e->source};
+    }
+    *clash = false;
+    qsort(c, l->n_entries, sizeof *c, by_claim);
+    for (size_t i = 1; i < l->n_entries && !*clash; i++)
+        *clash = c[i].hash == c[i - 1].hash && c[i].source != c[i - 1].source;
+    free(c);
+    return SLIMSET_OK;
+}
+
+enum slimset_status walk_bare_keys(struct listing *l, const struct slimset_run *run, struct slimset_error *err)
+{
+    bool any = false, clash = false;
+    for (size_t i = 0; i < l->n_sources; i++)
+        any |= l->sources[i].webdataset && l->sources[i].prefix[0] != '\0';
+    if (!any)
+        return SLIMSET_OK;
+    enum slimset_status st = keys_clash(l, &clash, err);
+    if (st != SLIMSET_OK)
+        return st;
+    if (clash) {
+        run_note(run, SLIMSET_EVENT_NOTE, "several sources have the same keys: each WebDataset key has its archive's name in front");
+        return SLIMSET_OK;
+    }
+    for (size_t i = 0; i < l->n_entries; i++) {
+        struct entry *e = &l->entries[i];
+        const uint32_t skip = (uint32_t)bare_from(l, e);
+        e->path += skip;
+        e->path_bytes -= skip;
+        e->dir_bytes -= skip;
+    }
+    for (size_t i = 0; i < l->n_sources; i++)
+        if (l->sources[i].webdataset)
+            l->sources[i].prefix[0] = '\0';
     return SLIMSET_OK;
 }

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "archive.h"
@@ -153,20 +152,6 @@ static enum slimset_status list_member(void *arg, const struct archive_member *m
     return SLIMSET_OK;
 }
 
-/* Enough room for what comes next? The coordinator's limit counts other users of the disk already. */
-static enum slimset_status check_space(void *arg, uint64_t next_bytes, struct slimset_error *err)
-{
-    const struct lister *l = arg;
-    struct statvfs v;
-    if (fstatvfs(l->spool_fd, &v) != 0)
-        return SLIMSET_OK;
-    if ((uint64_t)v.f_bavail * v.f_frsize < next_bytes + (64u << 20)) {
-        errno = ENOSPC;
-        return err_os(err, "unpacking the archive into the work folder");
-    }
-    return SLIMSET_OK;
-}
-
 static int list_once(void)
 {
     static struct lister l;
@@ -185,15 +170,16 @@ static int list_once(void)
     int fd = fds[0];
     uint64_t offset = req.offset, bytes = req.bytes;
     if (format == FORMAT_GZIP || format == FORMAT_ZSTD || format == FORMAT_XZ) {
-        st = archive_spool(fd, offset, bytes, format, l.spool_fd, req.spool_limit, check_space, &l, &done.spool_bytes, &err);
+        st = archive_spool(fd, offset, bytes, format, l.spool_fd, UINT64_MAX, archive_check_space, &l.spool_fd,
+                           &done.spool_bytes, &err);
         fd = l.spool_fd;
         offset = 0;
         bytes = done.spool_bytes;
         format = FORMAT_TAR;
     }
     struct archive_limits limits = archive_limits_default;
-    limits.check_space = check_space;
-    limits.space_arg = &l;
+    limits.check_space = archive_check_space;
+    limits.space_arg = &l.spool_fd;
     if (st == SLIMSET_OK)
         st = archive_list(fd, offset, bytes, format, 1, l.spool_fd, &limits, list_member, &l, &result, &err);
     struct slimset_error flush_err = {0};

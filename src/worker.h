@@ -39,7 +39,6 @@ struct worker_answer {
  * messages of packed struct worker_member + name, then one struct worker_listed. */
 struct worker_list_request {
     uint64_t offset, bytes;
-    uint64_t spool_limit;  /* most bytes the spool may take */
     uint32_t format;       /* enum image_format of the archive */
     uint32_t has_spool;
 };

@@ -111,7 +111,7 @@ struct slimset_shard {
     uint32_t n_parts;        /* 0: every sample was rejected, nothing written */
     uint64_t first_sample;   /* in SAMP */
     uint32_t n_samples;
-    uint32_t n_rejects;
+    uint32_t n_rejects;      /* samples that are not there */
 };
 
 /* PART: a file of a shard (shards over the cap have several); for layout tree a group of files. */

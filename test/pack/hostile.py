@@ -251,17 +251,6 @@ def test_update_that_is_published_is_not_done_again():
     assert " 0 written" in p.out, p.out
 
 
-def test_compare_by_content_with_rejects_writes_nothing():
-    photos("src", 40)
-    write("src/cat/bad.jpg", BROKEN)
-    pack("src", "-o", "out", code=3)
-    p = pack("src", "-o", "out", "--verify-inputs", code=3)
-    assert " 0 written" in p.out, p.out
-    os.utime("src/cat/bad.jpg")
-    p = pack("src", "-o", "out", code=3)
-    assert " 0 written" in p.out, p.out
-
-
 # --- OUT and the sources --------------------------------------------------------------------------
 
 

@@ -765,6 +765,22 @@ static enum slimset_status spool_bytes(const void *p, size_t n, uint64_t max, st
     return st;
 }
 
+/* A spool that does not fit is the disk's fault: no input is blamed. */
+static void test_spool_space(void)
+{
+    struct slimset_error err = {0};
+    FILE *f = tmpfile();
+    CHECK(f != NULL);
+    int fd = fileno(f);
+    CHECK_INT(archive_check_space(&fd, 0, &err), SLIMSET_OK);
+    CHECK_INT(archive_check_space(&fd, (uint64_t)1 << 62, &err), SLIMSET_IO);
+    CHECK_INT(err.os_errno, ENOSPC);
+    fclose(f);
+    fd = memfd_create("unlimited", 0); /* says 0 of 0 blocks */
+    CHECK_INT(archive_check_space(&fd, 1, &err), SLIMSET_OK);
+    close(fd);
+}
+
 static void test_spool_gzip(void)
 {
     /* extra, name, comment and header CRC, two members, zeros behind */
@@ -935,5 +951,6 @@ int main(int argc, char **argv)
     RUN(test_limits);
     RUN(test_nesting);
     RUN(test_spool_gzip);
+    RUN(test_spool_space);
     return check_done();
 }

@@ -102,6 +102,28 @@ static void test_names_without_extension(void)
     CHECK_STR(group("a."), "a: ");
 }
 
+/* A number behind the last dot is no extension: a series of files is not one sample. */
+static void test_numbers_are_no_extensions(void)
+{
+    CHECK_STR(group("IM.0\nIM.1\nIM.12"), "IM.0: ; IM.1: ; IM.12: ");
+    CHECK_STR(group("IM.jpg\nIM.0\nIM.b.0"), "IM: jpg; IM.0: ; IM.b.0: ");
+    CHECK_STR(group("IM.0\nIM.0.json\nIM.1"), "IM.0:  json; IM.1: ");
+    CHECK_STR(group("a.mp4\na.0x\na.7z"), "a: 0x 7z mp4");
+}
+
+/* What cannot be read stands behind the others of its key. */
+static void test_problems_come_last(void)
+{
+    struct listing l;
+    listing_init(&l);
+    add_source(&l, "", false);
+    add_all(&l, 0, "a.json\na.jpg\na.png\nb.jpg");
+    l.entries[0].problem = SLIMSET_REJECT_LINK;
+    CHECK_STR(groups(&l), "a: jpg png json; b: jpg");
+    CHECK_INT(l.entries[2].problem, SLIMSET_REJECT_LINK);
+    listing_fini(&l);
+}
+
 static void test_order(void)
 {
     /* folders first by their bytes, then keys, then names: never the order of listing */
@@ -256,6 +278,57 @@ static void test_tree_keys_keep_bytes(void)
     CHECK_INT(strlen(text_of(path, 256, true, false, false)), 252);
 }
 
+/* A name that no file can have is cut where its hash goes. */
+static void test_long_tree_names(void)
+{
+    char path[400], first[KEYS_TEXT_MAX];
+    memset(path, 'n', sizeof path);
+    path[1] = '/';
+    memcpy(path + 310, "1.jpg", 5);
+    strcpy(first, text_of(path, 315, true, false, true));
+    CHECK_INT(key_n, 2 + 255 - 4); /* "key.jpg" uses the name to the full */
+    CHECK(memcmp(first, path, 2 + 255 - 4 - 17) == 0);
+    path[310] = '2';
+    CHECK(strcmp(text_of(path, 315, true, false, true), first) != 0);
+}
+
+static bool holds(const char *path, size_t n)
+{
+    struct listing l;
+    listing_init(&l);
+    add_source(&l, "", false);
+    bool yes = keys_tree_holds(add(&l, 0, path, n));
+    listing_fini(&l);
+    return yes;
+}
+
+static void test_what_a_tree_holds(void)
+{
+    static const char *const no[] = {"slimset.index", "./slimset.index", "/slimset.index", ".slimset",
+                                     ".slimset/a.jpg"};
+    static const char *const yes[] = {"a/slimset.index", "slimset.indexes", "slimset.inde", "a/.slimset/b",
+                                      ".slimset.jpg", ".slimsets/a", ".slimse"};
+    char path[5000];
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+        CHECK(!holds(no[i], strlen(no[i])));
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
+        CHECK(holds(yes[i], strlen(yes[i])));
+    memset(path, 'n', sizeof path);
+    CHECK(holds(path, 300)); /* a file's name is cut */
+    path[255] = '/';
+    CHECK(holds(path, 300));
+    path[255] = 'n';
+    path[256] = '/';
+    CHECK(!holds(path, 300)); /* a folder's is not */
+    for (size_t i = 100; i < sizeof path; i += 100)
+        path[i] = '/';
+    path[256] = 'n';
+    CHECK(holds(path, 3850) && !holds(path, 4050));
+    for (size_t i = 0; i < sizeof path; i++)
+        path[i] = i % 2 == 0 ? 'q' : '/';
+    CHECK(holds(path, 301) && !holds(path, 303));
+}
+
 static void test_exact_keys(void)
 {
     CHECK_STR(text_of("a b.c.jpg", 9, false, true, false), "a b");
@@ -386,6 +459,10 @@ int main(void)
     RUN(test_same_stem);
     RUN(test_longer_stem_joins_shorter);
     RUN(test_names_without_extension);
+    RUN(test_numbers_are_no_extensions);
+    RUN(test_problems_come_last);
+    RUN(test_long_tree_names);
+    RUN(test_what_a_tree_holds);
     RUN(test_order);
     RUN(test_many_stems);
     RUN(test_webdataset_keys);

@@ -126,8 +126,8 @@ static void test_damaged_stat_file(void)
     size_t n;
     CHECK_INT(known_save(&listing, &ix, dir, &why), SLIMSET_OK);
     CHECK_INT(io_read_file(dir, "stat", 1 << 20, &data, &n, &why), SLIMSET_OK);
-    CHECK_INT(n, 24 + N * 40); /* 40 bytes an input */
-    for (size_t at = 0; at < n; at += at < 32 ? 1 : 509) {
+    CHECK_INT(n, 32 + N * 40); /* 40 bytes an input */
+    for (size_t at = 0; at < n; at += at < 40 ? 1 : 509) {
         int fd;
         CHECK_INT(io_create(dir, "stat", &fd, &why), SLIMSET_OK);
         data[at] ^= 4;
@@ -136,7 +136,7 @@ static void test_damaged_stat_file(void)
         CHECK_INT(io_close(fd, "stat", &why), SLIMSET_OK);
         check_known(false);
     }
-    for (size_t cut = 0; cut < n; cut += cut < 30 ? 1 : 333) {
+    for (size_t cut = 0; cut < n; cut += cut < 40 ? 1 : 333) {
         int fd;
         CHECK_INT(io_create(dir, "stat", &fd, &why), SLIMSET_OK);
         CHECK_INT(io_write(fd, data, cut, "stat", &why), SLIMSET_OK);

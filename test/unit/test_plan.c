@@ -327,7 +327,28 @@ static void test_unreadable_entries(void)
     plan.listing.entries[0].problem = SLIMSET_REJECT_UNREADABLE;
     finish();
     CHECK_STR(splits(), "data: b"); /* the text alone belongs to no image */
-    CHECK_INT(plan.listing.entries[0].problem, SLIMSET_REJECT_UNREADABLE);
+    CHECK_INT(plan.listing.entries[1].problem, SLIMSET_REJECT_UNREADABLE); /* behind a.txt */
+    begin();
+    source("src", "", false);
+    files("a.jpg\na.json\na.png\nb.jpg");
+    plan.listing.entries[1].problem = SLIMSET_REJECT_LINK;
+    finish();
+    CHECK_STR(splits(), "data: a b"); /* one sample of two files, not two samples */
+    CHECK_INT(plan.n_samples, 2);
+    for (size_t i = 0; i < plan.n_samples; i++)
+        CHECK_INT(plan.samples[i].n, strcmp(key_of(i), "a") == 0 ? 2 : 1);
+}
+
+/* A series whose files end in numbers: many samples. */
+static void test_numbered_files(void)
+{
+    fresh_recipe();
+    begin();
+    source("src", "", false);
+    many("IM.%u", 0, 1000, 10);
+    finish();
+    CHECK_INT(plan.n_rules, 1);
+    CHECK_INT(plan.n_samples + plan.listing.n_left_out, 1000);
 }
 
 /* More files than a sample can hold: each is a reject by name, and the run goes on. */
@@ -916,6 +937,97 @@ static void test_keys_are_distinct(void)
         CHECK_INT(plan.samples[i].suffix, 0); /* files of a tree differ by themselves */
 }
 
+/* A tree: names that slimset or a folder has, or that no file can have. */
+static void test_names_in_a_tree(void)
+{
+    fresh_recipe();
+    recipe.layout = SLIMSET_LAYOUT_TREE;
+    recipe.output = SLIMSET_OUTPUT_JPEG;
+    begin();
+    source("src", "", false);
+    files("slimset.index\n.slimset/a.jpg\nsub/slimset.index\nx.jpg/in.jpg\nx.png\ny.jpg/in.jpg\ny.webp\nd/z.jpg/"
+          "in.jpg\nz.png\nx.jpg/x.png");
+    CHECK_INT(plan_samples(&plan, &run, &err), SLIMSET_OK);
+    for (size_t i = 0; i < plan.n_rules; i++) {
+        plan.rules[i].settled = true;
+        plan.rules[i].codec = plan.rules[i].role == SLIMSET_ROLE_IMAGE ? SLIMSET_CODEC_JPEG : SLIMSET_CODEC_KEEP;
+    }
+    CHECK_INT(plan_shards(&plan, &run, &err), SLIMSET_OK);
+    unsigned rejected = 0, suffixed = 0;
+    for (size_t i = 0; i < plan.listing.n_entries; i++)
+        rejected += plan.listing.entries[i].problem == SLIMSET_REJECT_NAME;
+    for (size_t i = 0; i < plan.n_samples; i++) {
+        const char *k = key_of(i);
+        suffixed += plan.samples[i].suffix;
+        CHECK(!plan.samples[i].suffix || ((k[0] == 'x' || k[0] == 'y') && k[1] == '-' && strlen(k) == 18));
+    }
+    CHECK_INT(rejected, 2);
+    CHECK_INT(suffixed, 2); /* x.png and y.webp would become x.jpg and y.jpg, which are folders */
+
+    char name[400];
+    memset(name, 'n', sizeof name);
+    begin();
+    source("a.tar", "", false);
+    memcpy(name + 251, ".jpg", 4);
+    file(name, 255, 10); /* just fits */
+    memset(name, 'n', sizeof name);
+    name[0] = 'o';
+    memcpy(name + 300, ".jpg", 4);
+    file(name, 304, 10); /* does not */
+    name[0] = 'p';
+    memcpy(name + 251, ".png", 4);
+    file(name, 255, 10);
+    finish();
+    for (size_t i = 0; i < plan.n_samples; i++) {
+        const char *k = key_of(i);
+        CHECK(strlen(k) + 1 + 3 <= 255);
+        CHECK_INT(plan.samples[i].suffix, k[0] == 'o');
+    }
+}
+
+/* Names of fields that take most of a tar header's room: the longest that may come is reserved. */
+static void test_long_fields_are_reserved(void)
+{
+    char key[80], name[200];
+    memset(key, 'k', sizeof key);
+    fresh_recipe();
+    begin();
+    source("src", "", false);
+    snprintf(name, sizeof name, "%.60s.jpg", key);
+    file(name, strlen(name), 10);
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%.60s.%c%.60s.png", key, "Zz"[i], key);
+        file(name, strlen(name), 10);
+    }
+    finish();
+    CHECK_INT(plan.n_samples, 1);
+    CHECK(strlen(key_of(0)) + 1 + strlen("png.") + KEYS_FIELD_SOURCE <= 100);
+    begin();
+    source("src", "", false);
+    memset(name, 'n', 91);
+    memcpy(name + 91, ".jpg", 5);
+    file(name, 95, 10);
+    finish();
+    CHECK_INT(plan.n_samples, 1);
+    CHECK_INT(strlen(key_of(0)), 91); /* alone it needs no more than its extension */
+}
+
+/* 40,000 class folders: numbered in byte order, in no quadratic time. */
+static void test_many_classes(void)
+{
+    fresh_recipe();
+    begin();
+    source("src", "", false);
+    many("c%05u/%u.jpg", 0, 40000, 10);
+    finish();
+    CHECK_INT(plan.n_classes, 40000);
+    for (size_t i = 0; i < plan.n_samples; i++)
+        if ((unsigned)plan.samples[i].cls != (unsigned)atoi(key_of(i) + 1)) {
+            CHECK_INT(plan.samples[i].cls, atoi(key_of(i) + 1));
+            break;
+        }
+}
+
 /* Long names that agree as far as they are kept. */
 static void test_long_keys_are_distinct(void)
 {
@@ -978,6 +1090,10 @@ int main(int argc, char **argv)
     RUN(test_rules_of_the_user);
     RUN(test_unreadable_entries);
     RUN(test_too_many_files_of_one_key);
+    RUN(test_numbered_files);
+    RUN(test_names_in_a_tree);
+    RUN(test_long_fields_are_reserved);
+    RUN(test_many_classes);
     RUN(test_splits);
     RUN(test_split_order);
     RUN(test_split_of_webdataset);

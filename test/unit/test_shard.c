@@ -462,11 +462,13 @@ static void test_rejects(void)
               SLIMSET_OK);
     end_shard();
     const struct shard_content *c = &writer.content;
-    CHECK(c->n_rejects == 2 && c->n_samples == 1 && c->n_parts == 1 && c->shard.n_rejects == 2);
+    CHECK(c->n_rejects == 3 && c->n_samples == 1 && c->n_parts == 1 && c->shard.n_rejects == 2);
     CHECK(c->rejects[0].kind == 1 && c->rejects[0].reject == SLIMSET_REJECT_PAIR);
     CHECK_STR(text(c->rejects[0].path), "1.seg.png");
     CHECK_STR(text(c->rejects[0].text), "does not fit");
-    CHECK_STR(text(c->rejects[1].path), "3.jpg");
+    CHECK(c->rejects[1].kind == 2); /* the other file of its sample */
+    CHECK_STR(text(c->rejects[1].path), "1.jpg");
+    CHECK_STR(text(c->rejects[2].path), "3.jpg");
     shard_fini(&writer);
     ask("rm -f data-*.tar");
     begin_shard(0); /* nothing but rejects: no file */
@@ -501,10 +503,10 @@ static uint64_t hash_with(const char *paths, uint64_t in_hash, const char *paylo
     end_shard();
     uint64_t h = writer.content.shard.inputs_hash;
     struct hash_stream again; /* as a later run computes it, without the answers */
-    hash_init(&again);
+    shard_hash_begin(&again, &plan);
     for (size_t i = 0; i < plan.n_samples; i++) {
         shard_hash_sample(&again, &plan, &plan.samples[i]);
-        shard_hash_entry(&again, &plan.listing.entries[plan.samples[i].first], in_hash);
+        shard_hash_entry(&again, &plan, &plan.listing.entries[plan.samples[i].first], in_hash);
     }
     CHECK(hash_value(&again) == h);
     shard_fini(&writer);
@@ -542,10 +544,10 @@ static void test_inputs_hash(void)
                   SLIMSET_OK);
     end_shard();
     struct hash_stream again;
-    hash_init(&again);
+    shard_hash_begin(&again, &plan);
     for (size_t i = 0; i < 2; i++) {
         shard_hash_sample(&again, &plan, &plan.samples[i]);
-        shard_hash_entry(&again, &plan.listing.entries[plan.samples[i].first], 0);
+        shard_hash_entry(&again, &plan, &plan.listing.entries[plan.samples[i].first], 0);
     }
     CHECK(hash_value(&again) == writer.content.shard.inputs_hash);
     shard_fini(&writer);
