@@ -229,7 +229,7 @@ static enum slimset_status finish_roll(struct out_dirs *d, struct slimset_error 
     if (!exists(d->work, "index.old") || !exists(d->out, SLIMSET_INDEX_NAME))
         return SLIMSET_OK;
     enum slimset_status st = index_open(d->out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, true, &now, err);
-    if (st == SLIMSET_OK)
+    if (st == SLIMSET_OK && !is_tree(&now)) /* of a tree it was done before */
         st = remove_stale(d, &now, err);
     index_close(&now);
     return st == SLIMSET_OK ? io_unlink(d->work, "index.old", err) : st;
