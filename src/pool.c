@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "convert.h"
 #include "process.h"
 #include "vips_read.h"
@@ -35,13 +36,12 @@ struct worker {
     pid_t pid;       /* 0: not running */
     int sock;
     int slots_fd;
-    uint8_t *slots;
     bool slow;
     bool alone;      /* serves one suspect request and nothing beside it */
     unsigned n;      /* requests it holds, oldest first */
     struct flight *held[WORKER_SLOTS];
     uint32_t slots_used; /* bits */
-    int64_t cpu_ns;  /* of the process when its oldest request became the oldest */
+    int64_t cpu_ns;  /* of the process when its oldest request was first seen to take long; -1 not yet */
 };
 
 struct pool {
@@ -66,8 +66,6 @@ static int64_t cpu_of(pid_t pid)
 
 static void worker_free(struct worker *w)
 {
-    if (w->slots != NULL)
-        munmap(w->slots, WORKER_SLOTS * WORKER_SLOT_BYTES);
     if (w->slots_fd > 0)
         close(w->slots_fd);
     if (w->sock > 0)
@@ -112,13 +110,6 @@ static enum slimset_status worker_start(struct pool *p, struct worker *w, struct
     if (ftruncate(w->slots_fd, (off_t)(WORKER_SLOTS * WORKER_SLOT_BYTES)) != 0 ||
         fcntl(w->slots_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         st = err_os(err, "sizing shared memory for a worker");
-        worker_free(w);
-        return st;
-    }
-    w->slots = mmap(NULL, WORKER_SLOTS * WORKER_SLOT_BYTES, PROT_READ, MAP_SHARED, w->slots_fd, 0);
-    if (w->slots == MAP_FAILED) {
-        w->slots = NULL;
-        st = err_os(err, "mapping shared memory of a worker");
         worker_free(w);
         return st;
     }
@@ -172,7 +163,7 @@ static enum slimset_status hand_over(struct worker *w, struct flight *f, struct 
         slot++;
     f->req->slot = slot;
     if (w->n == 0)
-        w->cpu_ns = cpu_of(w->pid);
+        w->cpu_ns = -1;
     w->slots_used |= 1u << slot;
     w->held[w->n++] = f;
     enum slimset_status st = process_send(w->sock, f->req, request_bytes(f->req), f->fds, f->req->n_fds, err);
@@ -442,7 +433,7 @@ static struct flight *take_oldest(struct worker *w)
     w->n--;
     memmove(w->held, w->held + 1, w->n * sizeof w->held[0]);
     w->slots_used &= ~(1u << f->req->slot);
-    w->cpu_ns = cpu_of(w->pid);
+    w->cpu_ns = -1;
     w->alone = false;
     return f;
 }
@@ -465,7 +456,16 @@ static enum slimset_status read_answer(struct pool *p, struct worker *w, const s
         p->in_flight--;
         return n == 0 ? err_set(err, SLIMSET_NO_MEMORY, "a worker ran out of memory") : err_nomem(err, n);
     }
-    memcpy(blob, w->slots + at, n);
+    size_t copied; /* a private copy first; what the worker does to the slot afterwards changes nothing */
+    enum slimset_status st = io_pread(w->slots_fd, blob, n, at, &copied, "a worker's answer", err);
+    if (st == SLIMSET_OK && copied != n)
+        st = err_set(err, SLIMSET_INTERNAL, "a worker's answer is shorter than it says");
+    if (st != SLIMSET_OK) {
+        free(blob);
+        flight_free(f);
+        p->in_flight--;
+        return st;
+    }
     if (n > PUNCH_BYTES)
         fallocate(w->slots_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)WORKER_SLOT_BYTES);
     return accept_blob(p, f, blob, n, out, got, culprit, err);
@@ -562,8 +562,10 @@ static void watch(struct pool *p, bool *hung)
 {
     for (unsigned i = 0; i < p->n_workers; i++) {
         struct worker *w = &p->worker[i];
-        hung[i] = w->pid != 0 && w->n > 0 &&
-                  cpu_of(w->pid) - w->cpu_ns > (int64_t)p->settings.cpu_seconds * 1000000000;
+        int64_t now = w->pid != 0 && w->n > 0 ? cpu_of(w->pid) : 0;
+        if (w->cpu_ns < 0) /* the first look at this request */
+            w->cpu_ns = now;
+        hung[i] = now - w->cpu_ns > (int64_t)p->settings.cpu_seconds * 1000000000;
         if (hung[i])
             kill(w->pid, SIGKILL);
     }

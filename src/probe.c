@@ -283,8 +283,8 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
     bool changes = recipe->channels != 0 || recipe->color == SLIMSET_COLOR_SRGB; /* without a codec: in the source's */
     if (r->codec == SLIMSET_CODEC_JPEG || (changes && r->codec == SLIMSET_CODEC_KEEP && most(f->jpeg, f->n)) || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
         snprintf(lossy, sizeof lossy, " quality %d (lossy)", recipe->quality);
-    run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: %llu files, %s (%s) -> %s%s (%s)", r->name, (unsigned long long)r->n_files,
-             roles[r->role], why_role, codec_text(r->codec), lossy, why_codec);
+    run_note(pr->run, SLIMSET_EVENT_NOTE, "%s%s: %llu files, %s (%s) -> %s%s (%s)", r->name[0] != '\0' ? "." : "no extension",
+             r->name, (unsigned long long)r->n_files, roles[r->role], why_role, codec_text(r->codec), lossy, why_codec);
     if (f->n > 0 && f->alpha * 100 > f->n && r->codec == SLIMSET_CODEC_JPEG && r->role == SLIMSET_ROLE_IMAGE)
         run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
                  "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],

@@ -16,7 +16,7 @@
 enum {
     WORKER_SOCKET = 3,
     WORKER_SLOTS_FD = 4,
-    WORKER_SLOTS = 3 /* requests a worker may hold: one at work, two waiting, so that it never starves */
+    WORKER_SLOTS = 6 /* requests a worker may hold: one at work, the others waiting, so that it does not starve while a shard is synced */
 };
 
 /* Bytes of a slot: virtual, pages appear when they are written. */
