@@ -450,7 +450,7 @@ static void test_killed_from_outside(void)
         submit(i, HONEST);
     CHECK_INT(children(pid, 8), 2);
     CHECK_INT(drain(), SLIMSET_OK);
-    CHECK_INT(ok, 12);
+    CHECK_INT(ok, 2 * WORKER_SLOTS + 6);
     pool_close(pool);
     CHECK_INT(open_fds(), before);
 }
