@@ -14,9 +14,9 @@
 enum {
     PROBE_FILES = 16,   /* per rule at most: enough for a majority */
     PROBE_FEW = 4,      /* at least; in between one in PROBE_SHARE, so that the probe stays cheap beside a small run */
-    PROBE_SHARE = 32,
+    PROBE_SHARE = 40,
     PROBE_TEXTS = 256,  /* of JSON and of XML where boxes matter, the largest: boxes make a file longer */
-    PROBE_SIZES = 3,    /* of these are converted, for an idea of the output's size */
+    PROBE_SIZES = 2,    /* of these are converted, for an idea of the output's size */
     PHOTO_PERMILLE = 500 /* equal neighbours: photographs have fewer, drawings and label maps more */
 };
 
