@@ -149,12 +149,15 @@ static bool stems_fill(struct stems *s, const struct entry *e, size_t n)
     return true;
 }
 
-/* The shortest existing stem that this one joins, or itself. */
+/* What this stem joins: the longest shorter stem that exists, and what that one joins in turn; or itself. So clip.001.seg goes to
+ * clip.001, which stays alone, and not to clip. */
 static size_t root_bytes(const struct stems *s, const char *name, size_t stem)
 {
-    for (size_t i = 1; i < stem; i++)
-        if (name[i] == '.' && i + 1 < stem && !all_digits(name + i + 1, stem - i - 1) && stems_has(s, stem_hash(name, i)))
-            return i;
+    for (size_t i = stem; i-- > 1;)
+        if (name[i] == '.' && i + 1 < stem && !all_digits(name + i + 1, stem - i - 1) && stems_has(s, stem_hash(name, i))) {
+            stem = i;
+            i = stem;
+        }
     return stem;
 }
 

@@ -2,7 +2,6 @@
 #include "plan.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,25 +119,12 @@ enum slimset_status plan_freeze(struct plan *p, struct index *ix, struct slimset
 
 /* --- rules of entries ----------------------------------------------------------------------------------- */
 
-/* The role that --image, --mask... give a path, -1 skip, -2 none matches. */
-static int user_role(const struct plan *p, const struct entry *e)
-{
-    const struct slimset_recipe *r = p->recipe;
-    const char *base = e->path + e->dir_bytes;
-    for (size_t i = r->n_rules; i-- > 0;) {
-        const char *text = strchr(r->rules[i].glob, '/') != NULL ? e->path : base;
-        if (fnmatch(r->rules[i].glob, text, 0) == 0)
-            return r->rules[i].role;
-    }
-    return -2;
-}
-
 static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slimset_error *err)
 {
     char name[256];
     size_t n;
     const char *field = keys_field(e, &n);
-    int user = user_role(p, e);
+    int user = listing_user_role(p->recipe, e);
     if (n >= sizeof name)
         n = sizeof name - 1;
     for (size_t i = 0; i < n; i++)
@@ -299,7 +285,7 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
     bool tree = p->recipe->layout == SLIMSET_LAYOUT_TREE;
     enum slimset_status st = SLIMSET_OK;
     for (size_t i = 0; i < l->n_entries; i++) { /* take out what --skip names */
-        if (user_role(p, &l->entries[i]) == -1) {
+        if (listing_user_role(p->recipe, &l->entries[i]) == -1) {
             st = listing_leave_out(l, l->entries[i].path, l->entries[i].path_bytes, 3, "skipped by --skip", err);
             if (st != SLIMSET_OK)
                 return st;

@@ -13,7 +13,7 @@
 #include "keys.h"
 #include "roles.h"
 
-enum { FIELD_NAME_MAX = 60, HEAP_START = 8 };
+enum { HEAP_START = 8 };
 
 /* --- content ------------------------------------------------------------------------------------------------ */
 
@@ -146,7 +146,7 @@ static enum slimset_status end_part(struct shard_writer *w, struct slimset_error
 /* --- names of fields --------------------------------------------------------------------------------------------- */
 
 struct names {
-    char text[ITEM_INPUTS_MAX + 1][FIELD_NAME_MAX + 20];
+    char text[ITEM_INPUTS_MAX + 1][KEYS_FIELD_MAX + 1];
     unsigned n;
     bool cased; /* files of a tree; WebDataset reads fields in lower case */
 };
@@ -165,10 +165,10 @@ static void field_name(const struct shard_writer *w, const struct entry *e, cons
     size_t n;
     const char *field = keys_field(e, &n);
     bool tree = is_tree(w), exact = w->plan->listing.sources[e->source].webdataset;
-    char *to = names->text[names->n], source[FIELD_NAME_MAX + 1];
-    if (n > FIELD_NAME_MAX) { /* keep the end: it tells the type */
-        field += n - FIELD_NAME_MAX;
-        n = FIELD_NAME_MAX;
+    char *to = names->text[names->n], source[KEYS_FIELD_SOURCE + 1];
+    if (n > KEYS_FIELD_SOURCE) { /* keep the end: it tells the type */
+        field += n - KEYS_FIELD_SOURCE;
+        n = KEYS_FIELD_SOURCE;
     }
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)field[i];

@@ -124,7 +124,7 @@ def test_names_come_back_exactly():
 
 def test_files_that_share_a_key():
     for i, n in enumerate(("a.jpg", "a.png", "a.JPG", "clip.001.jpg", "clip.002.jpg", "0001.jpg", "0001.seg.png", "0001.txt",
-                           "Track 2.0 (Clean).jpg")):
+                           "Track 2.0 (Clean).jpg", "clip.jpg", "clip.001.seg.png")):
         if n.endswith("txt"):
             write(f"src/{n}", b"text")
         else:
@@ -132,12 +132,12 @@ def test_files_that_share_a_key():
     pack("src", "-o", "out")
     got = {s["key"]: sorted(f["name"] for f in s["fields"]) for s in ls("out")}
     assert got["0001"] == ["jpg", "seg.png", "txt"], got
-    assert "clip_001" in got and "clip_002" in got, got
+    assert got["clip_001"] == ["jpg", "seg.png"] and got["clip_002"] == ["jpg"] and got["clip"] == ["jpg"], got
     assert len(got["a"]) == 3 and len(set(got["a"])) == 3, got
     assert "Track_2_0_(Clean)" in got, got
     pack("src", "-o", "tree", "--to", "tree")
     assert files("tree").keys() == {"a.jpg", "a.png", "a.JPG", "clip.001.jpg", "clip.002.jpg", "0001.jpg", "0001.seg.png",
-                                    "0001.txt", "Track 2.0 (Clean).jpg", "slimset.index"}, files("tree").keys()
+                                    "0001.txt", "Track 2.0 (Clean).jpg", "clip.jpg", "clip.001.seg.png", "slimset.index"}, files("tree").keys()
 
 
 def test_unreadable_vanished_changed():
