@@ -22,6 +22,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "names.h"
 #include "pack_impl.h"
 #include "pipeline.h"
 #include "probe.h"
@@ -240,6 +241,26 @@ static void tell_sandbox(const struct pack *p)
                  layers & SANDBOX_SECCOMP ? "" : "seccomp filter");
 }
 
+/* --replan: what is decided otherwise than in the dataset that is there. */
+static void tell_replan(struct pack *p)
+{
+    struct slimset_error ignored;
+    const char *name;
+    size_t n;
+    for (uint64_t i = 0; p->run->replan && i < p->old.n_rules; i++) {
+        const struct slimset_field_rule *was = &p->old.rules[i];
+        if (index_text(&p->old, was->name, &name, &n, &ignored) != SLIMSET_OK)
+            continue;
+        for (size_t k = 0; k < p->plan.n_rules; k++) {
+            const struct plan_rule *now = &p->plan.rules[k];
+            if (now->hint == was->hint && strlen(now->name) == n && memcmp(now->name, name, n) == 0 &&
+                (now->role != was->role || now->codec != was->codec))
+                run_note(p->run, SLIMSET_EVENT_NOTE, "--replan: .%s was %s, %s; it is now %s, %s", now->name, name_role(was->role),
+                         name_codec(was->codec), name_role(now->role), name_codec(now->codec));
+        }
+    }
+}
+
 static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
 {
     struct walk_settings walk = {.recipe = p->recipe, .run = p->run, .work_dir = p->dirs.work, .out_dir = p->dirs.out};
@@ -257,6 +278,7 @@ static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
     if (st != SLIMSET_OK)
         return st;
     tell_sandbox(p);
+    tell_replan(p);
     struct listing *l = &p->plan.listing;
     if (l->n_left_out > 0)
         qsort(l->left_out, l->n_left_out, sizeof *l->left_out, by_left_out_path);

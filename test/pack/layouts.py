@@ -167,6 +167,20 @@ def test_webdataset_reads_it():
     assert shuffled == sorted(s["key"] for s in rows)
 
 
+def test_replan_says_what_changes():
+    rng = np.random.default_rng(3)
+    for i in range(6):  # drawings: few values, large areas
+        save(f"src/{i}.png", np.kron(rng.integers(0, 3, (5, 6, 3)), np.ones((16, 16, 1))).astype(np.uint8) * 90)
+    pack("src", "-o", "out", "--resize", "48")
+    for i in range(6):
+        save(f"src/{i}.png", picture(96, 80, i))
+    p = pack("src", "-o", "out", "--resize", "48")
+    assert {f["name"] for s in ls("out") for f in s["fields"]} == {"png"}, "decisions are frozen"
+    p = pack("src", "-o", "out", "--resize", "48", "--replan")
+    assert "--replan: .png was image, png; it is now image, jpeg" in p.err, p.err
+    assert {f["name"] for s in ls("out") for f in s["fields"]} == {"jpg"}
+
+
 def test_bmp_to_everything_in_one_field_set():
     """A sample keeps the same fields whatever the formats of its files: loaders need that."""
     for i in range(20):
