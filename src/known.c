@@ -45,6 +45,15 @@ static bool load_stat(struct known *k, int work_dir, const struct index *ix)
     return ok;
 }
 
+/* The original path of field i, on a walk over all of them. */
+static enum slimset_status field_path(struct index *ix, uint64_t i, const char **path, size_t *n, struct slimset_error *err)
+{
+    if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
+        index_forget(ix);
+    enum slimset_status st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
+    return st == SLIMSET_OK ? index_text(ix, ix->fields[i].path, path, n, err) : st;
+}
+
 enum slimset_status known_load(struct known *k, int work_dir, struct index *ix, struct slimset_error *err)
 {
     *k = (struct known){0};
@@ -57,11 +66,7 @@ enum slimset_status known_load(struct known *k, int work_dir, struct index *ix, 
     for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
         const char *path;
         size_t n;
-        if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
-            index_forget(ix);
-        st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
-        if (st == SLIMSET_OK)
-            st = index_text(ix, ix->fields[i].path, &path, &n, err);
+        st = field_path(ix, i, &path, &n, err);
         if (st == SLIMSET_OK && n > 0)
             k->input[k->n++] = (struct known_input){.path_hash = hash_bytes(path, n), .bytes = ix->fields[i].in_bytes,
                                                     .content_hash = ix->fields[i].in_hash};
@@ -94,11 +99,7 @@ static enum slimset_status fill_hashes(struct known *k, struct index *ix, struct
     for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
         const char *path;
         size_t n;
-        if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
-            index_forget(ix);
-        st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
-        if (st == SLIMSET_OK)
-            st = index_text(ix, ix->fields[i].path, &path, &n, err);
+        st = field_path(ix, i, &path, &n, err);
         if (st != SLIMSET_OK || n == 0 || k->n == 0)
             continue;
         struct known_input want = {.path_hash = hash_bytes(path, n)};

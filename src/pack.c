@@ -346,7 +346,8 @@ static enum slimset_status run_to_do(struct pack *p, struct slimset_error *err)
         }
     }
     job.todo = todo;
-    enum slimset_status st = pipeline_budget(p->run, job.rejects, p->plan.n_samples, first_problem(p, name, sizeof name), err);
+    const char *what = p->run->strict ? first_problem(p, name, sizeof name) : ""; /* a walk over all inputs: only to name one */
+    enum slimset_status st = pipeline_budget(p->run, job.rejects, p->plan.n_samples, what, err);
     if (st == SLIMSET_OK)
         st = pipeline_run(&job, err);
     free(todo);

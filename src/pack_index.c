@@ -51,11 +51,10 @@ static enum slimset_status view_of(struct pack *p, size_t shard, struct index *f
     return SLIMSET_OK;
 }
 
-static enum slimset_status put_not_packed(struct pack *p, struct index_writer *w, const char *path, size_t n, uint32_t kind,
-                                          uint32_t reject, const char *text, struct slimset_error *err)
+static enum slimset_status put_not_packed(struct index_writer *w, const char *path, size_t n, uint32_t kind, uint32_t reject,
+                                          const char *text, struct slimset_error *err)
 {
     struct slimset_reject_record r = {.kind = kind, .reject = reject, .shard = UINT32_MAX};
-    (void)p;
     enum slimset_status st = index_string(w, path, n, &r.path, err);
     if (st == SLIMSET_OK)
         st = index_string(w, text, strlen(text), &r.text, err);
@@ -132,10 +131,10 @@ enum slimset_status pack_write_index(struct pack *p, struct slimset_error *err)
         st = put_shards(p, w, err);
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++)
         if (l->entries[i].problem != SLIMSET_REJECT_NONE)
-            st = put_not_packed(p, w, l->entries[i].path, l->entries[i].path_bytes, 1, l->entries[i].problem,
+            st = put_not_packed(w, l->entries[i].path, l->entries[i].path_bytes, 1, l->entries[i].problem,
                                 listing_problem_text(l->entries[i].problem), err);
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_left_out; i++)
-        st = put_not_packed(p, w, l->left_out[i].path, l->left_out[i].path_bytes, l->left_out[i].kind, 0, l->left_out[i].text, err);
+        st = put_not_packed(w, l->left_out[i].path, l->left_out[i].path_bytes, l->left_out[i].kind, 0, l->left_out[i].text, err);
     if (st == SLIMSET_OK)
         return index_commit(w, true, err);
     index_abort(w);

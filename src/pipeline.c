@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "request.h"
 #include "shard.h"
+#include "worker.h"
 
 enum {
     AHEAD_BYTES = 64 << 20,     /* of inputs opened and read ahead */
@@ -408,12 +409,12 @@ static enum slimset_status loop(struct pipeline *p, struct slimset_error *err)
     return st;
 }
 
-/* What RLIMIT_NOFILE leaves for inputs ahead: workers take two each (slow ones too) and hold three requests, the
+/* What RLIMIT_NOFILE leaves for inputs ahead: workers take two each (slow ones too) and hold WORKER_SLOTS requests, the
  * rest is for folders, archives and shards. */
 static size_t ahead_files(unsigned jobs)
 {
     struct rlimit l;
-    rlim_t reserved = 16 + 7 * (rlim_t)jobs;
+    rlim_t reserved = 16 + (4 + WORKER_SLOTS) * (rlim_t)jobs;
     if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur > reserved + AHEAD_FILES)
         return AHEAD_FILES;
     return l.rlim_cur > reserved + 2 ? (size_t)(l.rlim_cur - reserved) : 2;

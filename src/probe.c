@@ -47,7 +47,7 @@ struct probe {
 
 static unsigned wanted_files(const struct plan_rule *r)
 {
-    uint64_t n = r->role == SLIMSET_ROLE_COPY ? PROBE_FILES : r->n_files / PROBE_SHARE; /* boxes may be rare */
+    uint64_t n = r->role == SLIMSET_ROLE_COPY ? PROBE_FILES : r->n_files / PROBE_SHARE; /* content decides */
     return n < PROBE_FEW ? PROBE_FEW : n > PROBE_FILES ? PROBE_FILES : (unsigned)n;
 }
 
