@@ -64,6 +64,7 @@ struct item_field {
     uint64_t in_bytes;
     uint64_t in_hash;     /* XXH3-64 of the unpacked source bytes */
     uint32_t w, h, in_w, in_h, notes, frames;
+    uint32_t classes_lost, ssim_e6; /* as in the index */
     uint8_t format, in_format, channels, bits, orientation, quality, in_bits, in_channels;
     /* ITEM_PROBE only */
     uint32_t values;      /* distinct values of a one-channel image, counted up to 65; 0 not one channel */

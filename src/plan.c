@@ -22,6 +22,7 @@ void plan_fini(struct plan *p)
     for (size_t i = 0; i < p->n_rules; i++) {
         free(p->rules[i].name);
         free(p->rules[i].reason);
+        free(p->rules[i].params);
     }
     for (size_t i = 0; i < p->n_splits; i++)
         free(p->splits[i].name);
@@ -65,6 +66,8 @@ static enum slimset_status freeze_rules(struct plan *p, struct index *ix, struct
         st = copy_text(ix, from->name, &r->name, err);
         if (st == SLIMSET_OK)
             st = copy_text(ix, from->reason, &r->reason, err);
+        if (st == SLIMSET_OK && from->params != 0)
+            st = copy_text(ix, from->params, &r->params, err);
         if (st == SLIMSET_OK && (r->role > SLIMSET_ROLE_ARRAY || r->codec > SLIMSET_CODEC_NPY))
             st = err_set(err, SLIMSET_DAMAGED, "%s: a field rule is out of range", ix->name);
     }

@@ -18,6 +18,7 @@
 struct plan_rule {
     char *name;            /* "png", "seg.png": lower case; owned */
     char *reason;          /* for people; owned; NULL until settled */
+    char *params;          /* of the codec, as the index has them; owned; NULL none */
     uint8_t hint;          /* enum role_hint */
     uint8_t role;          /* enum slimset_role */
     uint8_t codec;         /* enum slimset_codec */

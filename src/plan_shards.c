@@ -641,6 +641,8 @@ enum slimset_status plan_put_decisions(const struct plan *p, struct index_writer
         st = index_string(w, r->name, strlen(r->name), &to.name, err);
         if (st == SLIMSET_OK && r->reason != NULL)
             st = index_string(w, r->reason, strlen(r->reason), &to.reason, err);
+        if (st == SLIMSET_OK && r->params != NULL)
+            st = index_string(w, r->params, strlen(r->params), &to.params, err);
         if (st == SLIMSET_OK)
             st = index_put_rule(w, &to, err);
     }

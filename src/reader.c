@@ -263,6 +263,8 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
         st = text_of(reader, f->name, &v.name, err);
     if (st == SLIMSET_OK)
         st = text_of(reader, f->path, &v.path, err);
+    if (st == SLIMSET_OK)
+        st = text_of(reader, f->array, &v.array, err);
     if (st != SLIMSET_OK)
         return st;
     v.offset = f->offset;
@@ -285,6 +287,8 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
     v.bits = f->bits;
     v.orientation = f->orientation;
     v.quality = f->quality;
+    v.classes_lost = f->classes_lost;
+    v.ssim_e6 = f->ssim_e6;
     *view = v;
     return SLIMSET_OK;
 }

@@ -274,6 +274,8 @@ static enum slimset_status one_field(struct shard_writer *w, const struct entry 
     to->orientation = f->orientation;
     to->quality = f->quality;
     to->frames = f->frames;
+    to->classes_lost = f->classes_lost;
+    to->ssim_e6 = f->ssim_e6;
     enum slimset_status st = keep_text(c, e->path, e->path_bytes, &to->path, err);
     return st == SLIMSET_OK ? store(w, key, key_n, name, payload, f->payload_bytes, to, err) : st;
 }
@@ -437,6 +439,8 @@ static enum slimset_status put_fields(const struct shard_view *v, struct index_w
         st = carry(v, v->fields[i].name, &f.name, NULL, NULL, w, err);
         if (st == SLIMSET_OK)
             st = carry(v, v->fields[i].path, &f.path, NULL, NULL, w, err);
+        if (st == SLIMSET_OK)
+            st = carry(v, v->fields[i].array, &f.array, NULL, NULL, w, err);
         if (st == SLIMSET_OK)
             st = index_put_field(w, &f, err);
     }

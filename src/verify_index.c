@@ -127,11 +127,11 @@ static bool check_parts(struct verify *v)
 
 static bool check_field(struct verify *v, uint64_t sample, const struct slimset_field *f)
 {
-    slimset_str strings[2] = {f->name, f->path};
-    if (!readable(v, f, sizeof *f, strings, 2))
+    slimset_str strings[3] = {f->name, f->path, f->array};
+    if (!readable(v, f, sizeof *f, strings, 3))
         return false;
     if (f->role > SLIMSET_ROLE_LABEL || f->format >= FORMAT_COUNT || f->in_format >= FORMAT_COUNT ||
-        f->orientation > 8 || f->quality > 100 || (f->w == 0) != (f->h == 0) ||
+        f->orientation > 8 || f->quality > 100 || f->ssim_e6 > 1000000 || (f->w == 0) != (f->h == 0) ||
         (f->in_w == 0) != (f->in_h == 0))
         return WRONG(v, "a field of sample %" PRIu64 " has numbers out of range", sample);
     return true;
@@ -207,8 +207,8 @@ static bool check_rest(struct verify *v)
     }
     for (uint64_t i = 0; i < ix->n_rules; i++) {
         const struct slimset_field_rule *r = &ix->rules[i];
-        slimset_str strings[2] = {r->name, r->reason};
-        if (!readable(v, r, sizeof *r, strings, 2))
+        slimset_str strings[3] = {r->name, r->reason, r->params};
+        if (!readable(v, r, sizeof *r, strings, 3))
             return false;
         if (strcmp(name_hint(r->hint), "unknown") == 0 || r->role > SLIMSET_ROLE_LABEL ||
             r->codec > SLIMSET_CODEC_NPY)

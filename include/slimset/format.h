@@ -98,6 +98,7 @@ struct slimset_field_rule {
     uint8_t flags;           /* 1: 16-bit values may become 8-bit by >> 8 */
     uint32_t probed;         /* files looked at */
     uint64_t ratio_q16;      /* output bytes per input byte seen by the probe, x 65536 */
+    slimset_str params;      /* of the codec, as text: "blosc:bitshuffle:zstd:5"; absent: none */
 };
 
 /* SHRD: a shard of the plan, in order of split and number. */
@@ -173,6 +174,9 @@ struct slimset_field {
     uint8_t quality;         /* JPEG or WebP quality used, 0 none */
     uint8_t zero;
     uint32_t frames;         /* in the source */
+    slimset_str array;       /* dtype and shape of the source array, as NumPy writes them: "<f4 (3, 224, 224)"; absent: no array */
+    uint32_t classes_lost;   /* mask: values of the source that are not in what is stored */
+    uint32_t ssim_e6;        /* --min-ssim: what was reached, x 1,000,000; 0 not measured */
 };
 
 /* REJS: inputs that are not in the dataset. */
@@ -195,11 +199,11 @@ struct slimset_key {
 _Static_assert(sizeof(struct slimset_header) == 128, "format");
 _Static_assert(sizeof(struct slimset_section) == 32, "format");
 _Static_assert(sizeof(struct slimset_split) == 40, "format");
-_Static_assert(sizeof(struct slimset_field_rule) == 32, "format");
+_Static_assert(sizeof(struct slimset_field_rule) == 40, "format");
 _Static_assert(sizeof(struct slimset_shard) == 56, "format");
 _Static_assert(sizeof(struct slimset_part) == 48, "format");
 _Static_assert(sizeof(struct slimset_sample) == 32, "format");
-_Static_assert(sizeof(struct slimset_field) == 88, "format");
+_Static_assert(sizeof(struct slimset_field) == 104, "format");
 _Static_assert(sizeof(struct slimset_reject_record) == 32, "format");
 _Static_assert(sizeof(struct slimset_key) == 16, "format");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the index is read in place");
