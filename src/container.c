@@ -79,6 +79,50 @@ static enum slimset_status webp_check(const uint8_t *data, size_t n, struct cont
     return SLIMSET_OK;
 }
 
+static bool webp_is_picture(const uint8_t *p)
+{
+    static const char *const kinds[] = {"VP8 ", "VP8L", "ALPH", "ANIM", "ANMF"};
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (is_chunk(p, kinds[i]))
+            return true;
+    return false;
+}
+
+enum slimset_status container_webp_strip(const uint8_t *data, size_t n, struct buf *out,
+                                         struct slimset_error *err)
+{
+    enum { FLAGS_KEPT = 0x12 }; /* of VP8X: alpha, animation */
+    size_t begin = out->len, kept = 0, riff = (size_t)get_le32(data + 4) + 8;
+    uint8_t head[12];
+    memcpy(head, "RIFF\0\0\0\0WEBP", 12);
+    n = riff < n ? riff : n;
+    enum slimset_status st = buf_append(out, head, sizeof head, err);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (size_t at = 12; st == SLIMSET_OK && at < n && n - at >= 8;) {
+            const uint8_t *p = data + at;
+            size_t body = get_le32(p + 4), len = 8 + body;
+            if (len > n - at)
+                break;
+            at += len + (len & 1);
+            bool picture = webp_is_picture(p), extended = is_chunk(p, "VP8X") && body >= 10;
+            if (pass == 0)
+                kept += picture;
+            if (pass == 0 || (!picture && !(extended && kept > 1)))
+                continue;
+            st = buf_append(out, p, len, err);
+            if (st == SLIMSET_OK && extended)
+                out->data[out->len - len + 8] &= FLAGS_KEPT;
+            if (st == SLIMSET_OK && (len & 1))
+                st = buf_append(out, "", 1, err);
+        }
+    }
+    if (st == SLIMSET_OK)
+        put_le32(out->data + begin + 4, (uint32_t)(out->len - begin - 8));
+    else
+        out->len = begin;
+    return st;
+}
+
 /* ---- GIF ---- */
 
 /* Reads the LZW codes of an image out of its chain of sub-blocks. */

@@ -34,6 +34,11 @@ enum slimset_status container_check(const uint8_t *data, size_t n, enum image_fo
                                     const struct image_limits *limits,
                                     struct container_facts *facts, struct slimset_error *err);
 
+/* Appends to *out the WebP without EXIF, XMP, profile, unknown chunks and what follows its end; as a simple file where one
+ * chunk is left. The picture's chunks stay byte for byte. Call it only on what container_check accepted. */
+enum slimset_status container_webp_strip(const uint8_t *data, size_t n, struct buf *out,
+                                         struct slimset_error *err);
+
 /* The part for files made of ISO boxes: HEIF, AVIF, JPEG XL (boxed or not) and JPEG 2000. */
 enum slimset_status container_boxes(const uint8_t *data, size_t n, enum image_format f,
                                     struct container_facts *facts, struct slimset_error *err);

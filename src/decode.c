@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bmp_read.h"
+#include "container.h"
 #include "jpeg_read.h"
 #include "png_read.h"
 #include "sniff.h"
@@ -166,5 +167,7 @@ enum slimset_status decode_strip(const uint8_t *data, size_t n, const struct ima
         return jpeg_strip(data, n, out, err);
     if (info->format == FORMAT_PNG)
         return png_strip(data, n, out, err);
+    if (info->format == FORMAT_WEBP)
+        return container_webp_strip(data, n, out, err);
     return buf_append(out, data, n, err);
 }

@@ -7,6 +7,7 @@
 
 #ifdef HAVE_VIPS
 
+#include "container.h"
 #include "vips_load.h"
 
 #include <stdlib.h>
@@ -187,44 +188,6 @@ enum slimset_status vips_to_srgb(const struct image *in, const uint8_t *icc, siz
     return SLIMSET_OK;
 }
 
-/* Appends the WebP without EXIF, XMP and profile, which libvips 8.14 writes in spite of "strip"; as
- * a simple file where one chunk is left. The file is our own encoder's: whole by construction. */
-static enum slimset_status append_bare_webp(const uint8_t *webp, size_t n, struct buf *out,
-                                            struct slimset_error *err)
-{
-    size_t begin = out->len, kept = 0;
-    uint8_t head[12];
-    memcpy(head, "RIFF\0\0\0\0WEBP", 12);
-    enum slimset_status st = buf_reserve(out, n + 12, err);
-    if (st == SLIMSET_OK)
-        st = buf_append(out, head, sizeof head, err);
-    for (unsigned pass = 0; pass < 2 && st == SLIMSET_OK; pass++) {
-        for (size_t at = 12; n - at >= 8;) {
-            const uint8_t *p = webp + at;
-            size_t len = 8 + (size_t)get_le32(p + 4);
-            len += len & 1;
-            if (len > n - at)
-                break;
-            at += len;
-            bool picture =
-                memcmp(p, "VP8 ", 4) == 0 || memcmp(p, "VP8L", 4) == 0 || memcmp(p, "ALPH", 4) == 0;
-            bool extended = memcmp(p, "VP8X", 4) == 0 && len >= 18;
-            if (pass == 0)
-                kept += picture;
-            if (pass == 0 || (!picture && !(extended && kept > 1)))
-                continue;
-            st = buf_append(out, p, len, err);
-            if (st != SLIMSET_OK)
-                return st;
-            if (extended)
-                out->data[out->len - len + 8] &= 0x10; /* of the flags only alpha */
-        }
-    }
-    if (st == SLIMSET_OK)
-        put_le32(out->data + begin + 4, (uint32_t)(out->len - begin - 8));
-    return st;
-}
-
 enum slimset_status vips_write_webp(const struct image *im, int quality, bool lossless,
                                     struct buf *out, struct slimset_error *err)
 {
@@ -254,7 +217,7 @@ enum slimset_status vips_write_webp(const struct image *im, int quality, bool lo
         st = err_set(err, SLIMSET_INTERNAL, "the WebP encoder failed: %.300s",
                      v->vips_error_buffer_());
     if (st == SLIMSET_OK)
-        st = append_bare_webp(bytes, n, out, err);
+        st = container_webp_strip(bytes, n, out, err); /* libvips 8.14 writes EXIF in spite of "strip" */
     (v->g_free_)(bytes);
     vips_load_close(&in);
     vips_load_begin();

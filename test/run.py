@@ -148,12 +148,12 @@ def find_programs(build, python, in_process):
         # Under sanitizers a judge is worth its time only where it uses what was built with them.
         if name or not in_process or "SLIMSET_BUILD" in text_of(source):
             found.append(Program("unit", source, [python, source] + ([os.path.join(build, name)] if name else [])))
-    for suite, pattern in (("cli", "test/cli/run.py"), ("pack", "test/pack/*.py")):
+    for suite, pattern in (("cli", "test/cli/run.py"), ("pack", "test/pack/*.py"), ("traps", "test/traps/*.py")):
         for source in sorted(glob.glob(os.path.join(ROOT, pattern))):
             if os.path.basename(source).startswith("_"):
                 continue  # a module for the others
             # The sandbox and sanitizers do not go together: only scripts that can ask for --in-process.
-            if in_process and suite == "pack" and "SLIMSET_IN_PROCESS" not in text_of(source):
+            if in_process and suite in ("pack", "traps") and "SLIMSET_IN_PROCESS" not in text_of(source):
                 continue
             found.append(Program(suite, source, [python, source]))
     return found
@@ -197,7 +197,7 @@ def main():
             sys.stdout.flush()
 
     # The long ones first, so that the last one does not run alone.
-    programs.sort(key=lambda p: (p.suite != "pack", -p.limit_s, p.name))
+    programs.sort(key=lambda p: (p.suite not in ("pack", "traps"), -p.limit_s, p.name))
     with ThreadPoolExecutor(max_workers=max(1, args.jobs)) as pool:
         for done in [pool.submit(run_program, p, build, env, say) for p in programs]:
             done.result()
@@ -218,6 +218,9 @@ def main():
         for p in programs:
             for name in p.failures:
                 print(f"    {p.name}: {name}")
+    traps = [p for p in programs if p.suite == "traps"]
+    if traps:
+        print(f"traps: {sum(p.passed for p in traps)} passed, {sum(len(p.failures) for p in traps)} failed")
     print(f"{passed} passed, {failed} failed" + (f", {len(skipped)} skipped" if skipped else ""))
     return 1 if failed else 0
 
