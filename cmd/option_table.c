@@ -64,6 +64,9 @@ const struct option_row option_table[] = {
      "files that are copied as they are"},
     {OPT_SKIP, "skip", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "GLOB", NULL,
      "files that are left out"},
+    {OPT_FIELD, "field", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "NAME=PATTERN", NULL,
+     "join files of other folders: {} in PATTERN is the stem they share, NAME image, mask, depth, "
+     "array, label or another; may be repeated"},
     {OPT_NO_DETECT, "no-detect", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, NULL, NULL,
      "do not tell masks and depth maps by their folder names and content"},
     {OPT_BOXES, "boxes", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "WHAT", "keep",

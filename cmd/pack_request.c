@@ -133,6 +133,7 @@ static enum option_result role_option(struct options *o, int id, struct pack_req
     case OPT_ARRAY: role = SLIMSET_ROLE_ARRAY; break;
     case OPT_COPY: role = SLIMSET_ROLE_COPY; break;
     case OPT_SKIP: break;
+    case OPT_FIELD: r->joins[r->recipe.n_joins++] = (struct slimset_join){o->value}; return TAKEN;
     case OPT_NO_DETECT: r->recipe.detect = false; return TAKEN;
     case OPT_BOXES: r->recipe.boxes = SLIMSET_BOXES_KEEP; return TAKEN;
     default: return NOT_MINE;
@@ -269,7 +270,8 @@ bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit
     options_init(&o, argv[0], argc, argv);
     /* No more rules than words. */
     r->rules = calloc((size_t)argc + 1, sizeof *r->rules);
-    if (r->rules == NULL) {
+    r->joins = calloc((size_t)argc + 1, sizeof *r->joins);
+    if (r->rules == NULL || r->joins == NULL) {
         fprintf(stderr, "slimset %s: out of memory\n", argv[0]);
         *exit_status = 1;
         return false;
@@ -289,6 +291,7 @@ bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit
         }
     }
     r->recipe.rules = r->recipe.n_rules > 0 ? r->rules : NULL;
+    r->recipe.joins = r->recipe.n_joins > 0 ? r->joins : NULL;
     r->run.sources = (const char *const *)o.args;
     r->run.n_sources = o.n_args;
     *exit_status = 2;
@@ -299,4 +302,6 @@ void pack_request_fini(struct pack_request *r)
 {
     free(r->rules);
     r->rules = NULL;
+    free(r->joins);
+    r->joins = NULL;
 }

@@ -15,6 +15,7 @@ struct pack_request {
     struct slimset_run run;
     struct progress_options shown;
     struct slimset_rule *rules; /* owned; recipe.rules points here */
+    struct slimset_join *joins; /* owned; recipe.joins points here */
     const char *bare_resize;    /* "512" given without a mode, NULL otherwise */
 };
 

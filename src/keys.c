@@ -52,11 +52,15 @@ static int by_folder_and_name(const void *pa, const void *pb)
 static int by_folder_and_key(const void *pa, const void *pb)
 {
     const struct entry *a = pa, *b = pb;
-    int c = compare_bytes(a->path, a->dir_bytes, b->path, b->dir_bytes);
+    int c = compare_bytes(a->name, a->name_dir_bytes, b->name, b->name_dir_bytes);
     if (c == 0)
-        c = compare_bytes(a->path, a->key_bytes, b->path, b->key_bytes);
+        c = compare_bytes(a->name, a->key_bytes, b->name, b->key_bytes);
     if (c == 0) /* what cannot be read comes last: the sample is an unbroken run */
         c = (a->problem != 0) - (b->problem != 0);
+    if (c == 0)
+        c = a->attached - b->attached;
+    if (c == 0)
+        c = strcmp(a->name, b->name);
     if (c == 0)
         c = compare_bytes(a->path, a->path_bytes, b->path, b->path_bytes);
     return c != 0 ? c : a->source < b->source ? -1 : a->source > b->source;
@@ -200,16 +204,22 @@ enum slimset_status keys_group(struct listing *l, struct slimset_error *err)
     return st;
 }
 
+enum slimset_status keys_sort(struct listing *l, struct slimset_error *err)
+{
+    return sort_entries(l->entries, l->n_entries, by_folder_and_key, err);
+}
+
 bool keys_same(const struct entry *a, const struct entry *b)
 {
-    return a->key_bytes == b->key_bytes && a->dir_bytes == b->dir_bytes && memcmp(a->path, b->path, a->key_bytes) == 0;
+    return a->key_bytes == b->key_bytes && a->name_dir_bytes == b->name_dir_bytes && memcmp(a->name, b->name, a->key_bytes) == 0;
 }
 
 const char *keys_field(const struct entry *e, size_t *n)
 {
-    size_t skip = e->key_bytes + (e->key_bytes < e->path_bytes ? 1 : 0);
-    *n = e->path_bytes - skip;
-    return e->path + skip;
+    const char *field = e->name + e->key_bytes;
+    field += *field != '\0'; /* the dot */
+    *n = strlen(field);
+    return field;
 }
 
 /* "/a/./b/../c" of a file given by name becomes "a/b/c": a place inside OUT. */
@@ -247,7 +257,7 @@ static void plain_bytes(char *p, size_t n, bool base)
 
 static size_t put_hash(char *to, const struct entry *e)
 {
-    return (size_t)snprintf(to, 18, "-%016llx", (unsigned long long)hash_bytes(e->path, e->key_bytes));
+    return (size_t)snprintf(to, 18, "-%016llx", (unsigned long long)hash_bytes(e->name, e->key_bytes));
 }
 
 /* Cuts a key until "key.field" fits a ustar header; a hash of the path stands for what was cut. */
@@ -290,9 +300,10 @@ bool keys_tree_holds(const struct entry *e)
         FOLDERS_MAX = 150      /* only archives have deeper ones; walks of OUT hold a descriptor for each */
     };
     char text[KEYS_TEXT_MAX];
-    if (e->path_bytes > PATH_BYTES_MAX)
+    size_t n = strlen(e->name);
+    if (n > PATH_BYTES_MAX)
         return false;
-    size_t n = inside(e->path, e->path_bytes, text);
+    n = inside(e->name, n, text);
     static const char index_name[] = "slimset.index", work[] = ".slimset";
     if (n == sizeof index_name - 1 && memcmp(text, index_name, n) == 0)
         return false;
@@ -310,7 +321,7 @@ bool keys_tree_holds(const struct entry *e)
 
 size_t keys_text(const struct entry *e, bool tree, bool exact, bool suffix, size_t field_bytes, char *text, bool *changed)
 {
-    size_t n = inside(e->path, e->key_bytes, text);
+    size_t n = inside(e->name, e->key_bytes, text);
     if (!tree && !exact) {
         const char *slash = memrchr(text, '/', n);
         size_t base = slash != NULL ? (size_t)(slash + 1 - text) : 0;
@@ -334,6 +345,6 @@ size_t keys_text(const struct entry *e, bool tree, bool exact, bool suffix, size
     if (!tree)
         n = fit_ustar(text, n, e, field_bytes);
     text[n] = '\0';
-    *changed = n != e->key_bytes || memcmp(text, e->path, n) != 0;
+    *changed = n != e->key_bytes || memcmp(text, e->name, n) != 0;
     return n;
 }

@@ -12,13 +12,18 @@
 #include "listing.h"
 
 /* Sorts the entries [first, n) of one listing into samples: sets key_bytes of each and orders them by (folder, key, name), those with a
- * problem behind the others of their key. Entries of WebDataset sources keep their own keys. SLIMSET_NO_MEMORY. */
+ * problem behind the others of their key. Names are
+ * still the paths. Entries of WebDataset sources keep their own keys. SLIMSET_NO_MEMORY. */
 enum slimset_status keys_group(struct listing *l, struct slimset_error *err);
+
+/* Orders entries whose names and keys are set: by (folder, key), those with a problem last, those that were attached behind the
+ * sample's own, then by name. SLIMSET_NO_MEMORY. */
+enum slimset_status keys_sort(struct listing *l, struct slimset_error *err);
 
 /* Entries a and b belong to one sample. */
 bool keys_same(const struct entry *a, const struct entry *b);
 
-/* The field part of an entry's path: behind the key and its dot ("seg.png", any case); 0 bytes where there is none. */
+/* The field part of an entry's name: behind the key and its dot ("seg.png", any case); 0 bytes where there is none. */
 const char *keys_field(const struct entry *e, size_t *n);
 
 enum {

@@ -88,6 +88,8 @@ enum slimset_status listing_add(struct listing *l, const struct entry *e, struct
     *to = *e;
     const char *slash = memrchr(to->path, '/', to->path_bytes);
     to->dir_bytes = slash != NULL ? (uint32_t)(slash + 1 - to->path) : 0;
+    to->name = to->path;
+    to->name_dir_bytes = to->dir_bytes;
     l->total_bytes += e->bytes;
     return SLIMSET_OK;
 }
@@ -276,7 +278,7 @@ const char *listing_problem_text(enum slimset_reject reject)
     case SLIMSET_REJECT_NAME:
         return "a name that leads outside or that nothing can hold";
     case SLIMSET_REJECT_DUPLICATE:
-        return "another file of the same name follows in the archive, or too many files share one key";
+        return "another file of the same name follows in the archive, another one comes first for this field of a sample, or too many files share one key";
     case SLIMSET_REJECT_TRUNCATED:
         return "the archive ends before its data";
     case SLIMSET_REJECT_CORRUPT:

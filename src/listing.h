@@ -2,7 +2,7 @@
  *
  * What the sources hold: one entry per file or archive member, and where its bytes lie. Filled by the walk (walk.c for
  * folders and file lists, walk_archive.c for archives), then only read. Paths live in an arena for the life of the
- * listing; an entry costs 80 bytes plus its path.
+ * listing; an entry costs 96 bytes plus its path.
  */
 #ifndef LISTING_H
 #define LISTING_H
@@ -36,7 +36,9 @@ struct entry {
     const char *path;       /* prefix + path below the source; bytes, NUL-terminated */
     uint32_t path_bytes;
     uint32_t dir_bytes;     /* of path, up to and with the last '/', 0 at the top */
-    uint32_t key_bytes;     /* of path: folder and stem, what names the sample (plan) */
+    const char *name;       /* what it is called in its sample: its path, or where a --field took it (join.h); NUL-terminated */
+    uint32_t name_dir_bytes; /* of name, as dir_bytes */
+    uint32_t key_bytes;     /* of name: folder and stem, what names the sample (plan) */
     uint16_t source;
     uint16_t rule;          /* in plan->rules (plan) */
     uint64_t bytes;         /* unpacked */
@@ -46,9 +48,9 @@ struct entry {
     uint32_t crc32;
     uint8_t method, zip_local, has_crc, in_spool;
     uint8_t problem;        /* enum slimset_reject: cannot be read at all */
-    uint8_t role;           /* enum slimset_role (plan) */
     uint8_t whole;          /* stands for the archive itself, whose directory is damaged */
-    uint8_t zero;
+    uint8_t join;           /* 1 + number of the recipe's --field that matches its path, 0 none (join.h) */
+    uint8_t attached;       /* such a file that goes to the sample of another: behind that one's own files */
 };
 
 /* A path that is not packed, with the reason. */

@@ -22,6 +22,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "join.h"
 #include "names.h"
 #include "pack_impl.h"
 #include "pipeline.h"
@@ -38,7 +39,7 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
         return err_set(err, SLIMSET_USAGE, "--shard-size %llu: at least 1 MB", (unsigned long long)r->shard_bytes);
     if (r->alpha == SLIMSET_ALPHA_KEEP && r->output == SLIMSET_OUTPUT_JPEG)
         return err_set(err, SLIMSET_USAGE, "--alpha keep with --codec jpeg: JPEG has no alpha");
-    return SLIMSET_OK;
+    return join_check(r, err);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)

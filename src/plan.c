@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "join.h"
 #include "keys.h"
 #include "roles.h"
 
@@ -128,6 +129,8 @@ static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slims
     size_t n;
     const char *field = keys_field(e, &n);
     int user = listing_user_role(p->recipe, e);
+    if (user < 0)
+        user = join_role(p->recipe, e);
     if (n >= sizeof name)
         n = sizeof name - 1;
     for (size_t i = 0; i < n; i++)
@@ -256,7 +259,7 @@ static enum slimset_status add_sample(struct plan *p, size_t first, size_t n, st
     struct hash_stream h;
     hash_init(&h);
     hash_update(&h, &p->recipe->seed, sizeof p->recipe->seed);
-    hash_update(&h, e->path, e->key_bytes);
+    hash_update(&h, e->name, e->key_bytes);
     s->place = hash_value(&h);
     p->n_samples++;
     return name_n > 0 ? split_named(p, name, name_n, &s->split, err) : split_named(p, "data", 4, &s->split, err);
@@ -300,7 +303,7 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
         }
     }
     l->n_entries = kept;
-    st = keys_group(l, err);
+    st = join_group(l, p->recipe, run, err);
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++)
         if (l->entries[i].problem == SLIMSET_REJECT_NONE)
             st = rule_of(p, &l->entries[i], err);
@@ -323,7 +326,6 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
     struct plan_sample *fit = realloc(p->samples, (p->n_samples + 1) * sizeof *fit);
     if (fit != NULL)
         p->samples = fit;
-    (void)run;
     return st;
 }
 

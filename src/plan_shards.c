@@ -79,7 +79,7 @@ static enum slimset_status distinct_keys(struct plan *p, struct slimset_error *e
         const struct entry *e = &p->listing.entries[s->first];
         size_t n = plan_key(p, s, text);
         k[i] = (struct key_hash){.hash = hash_bytes(text, n), .sample = (uint32_t)i,
-                                 .changed = n != e->key_bytes || memcmp(text, e->path, n) != 0};
+                                 .changed = n != e->key_bytes || memcmp(text, e->name, n) != 0};
     }
     qsort(k, p->n_samples, sizeof *k, by_key_hash);
     for (size_t i = 0; i < p->n_samples;) {
@@ -139,8 +139,8 @@ static enum slimset_status find_folders(const struct plan *p, struct folders *f,
     enum slimset_status st = SLIMSET_OK;
     for (size_t i = 0; st == SLIMSET_OK && i < p->n_samples; i++) {
         const struct entry *e = &p->listing.entries[p->samples[i].first];
-        if (e->dir_bytes == 0 ||
-            (last != NULL && last->dir_bytes == e->dir_bytes && memcmp(last->path, e->path, e->dir_bytes) == 0))
+        if (e->name_dir_bytes == 0 || (last != NULL && last->name_dir_bytes == e->name_dir_bytes &&
+                                       memcmp(last->name, e->name, e->name_dir_bytes) == 0))
             continue;
         last = e;
         size_t n = plan_key(p, &p->samples[i], text);
@@ -530,7 +530,7 @@ static enum slimset_status cut_split(struct plan *p, uint32_t split, struct plan
         bool shuffled = sp->order == SLIMSET_ORDER_SHUFFLED;
         struct plan_shard *to = &grown[(*n_shards)++];
         *to = (struct plan_shard){.split = split, .number = (uint32_t)k, .first_hash = shuffled && k > 0 ? s->place : 0};
-        to->first_path = shuffled || k == 0 ? strdup("") : strndup(e->path, e->key_bytes);
+        to->first_path = shuffled || k == 0 ? strdup("") : strndup(e->name, e->key_bytes);
         if (to->first_path == NULL)
             return err_nomem(err, e->key_bytes);
         size_t last = sp->n_samples - (size_t)(want - k - 1); /* leave one for each shard behind */
@@ -550,9 +550,9 @@ static bool belongs_before(const struct plan *p, const struct plan_sample *s, co
     size_t m = strlen(shard->first_path);
     const char *slash = memrchr(shard->first_path, '/', m); /* compared as the listing is sorted: folder, then key */
     size_t dir = slash != NULL ? (size_t)(slash + 1 - shard->first_path) : 0;
-    int c = by_name(&(struct name){.p = e->path, .n = e->dir_bytes}, &(struct name){.p = shard->first_path, .n = dir});
+    int c = by_name(&(struct name){.p = e->name, .n = e->name_dir_bytes}, &(struct name){.p = shard->first_path, .n = dir});
     if (c == 0)
-        c = by_name(&(struct name){.p = e->path, .n = e->key_bytes}, &(struct name){.p = shard->first_path, .n = m});
+        c = by_name(&(struct name){.p = e->name, .n = e->key_bytes}, &(struct name){.p = shard->first_path, .n = m});
     return c < 0;
 }
 

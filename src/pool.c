@@ -103,6 +103,8 @@ static enum slimset_status worker_start(struct pool *p, struct worker *w, struct
     struct worker_hello hello = {.recipe = *p->settings.recipe};
     hello.recipe.rules = NULL;
     hello.recipe.n_rules = 0;
+    hello.recipe.joins = NULL;
+    hello.recipe.n_joins = 0;
     enum slimset_status st;
     w->slots_fd = memfd_create("slimset-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (w->slots_fd < 0)

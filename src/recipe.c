@@ -182,6 +182,8 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     line(out, err, &st, "recipe.webdataset=%d", r->webdataset);
     for (size_t i = 0; i < r->n_rules; i++)
         line(out, err, &st, "recipe.rule%zu=%s %s", i, roles[r->rules[i].role + 1], r->rules[i].glob);
+    for (size_t i = 0; i < r->n_joins; i++)
+        line(out, err, &st, "recipe.field%zu=%s", i, r->joins[i].text);
     return st;
 }
 
@@ -201,24 +203,27 @@ enum slimset_status recipe_compare(const struct buf *text, const struct index *i
 {
     char differs[400] = "", name[64];
     const char *p = (const char *)text->data, *end = p + text->len;
-    size_t rules = 0;
+    size_t rules = 0, joins = 0;
     while (p < end) {
         const char *eq = memchr(p, '=', (size_t)(end - p)), *nl = memchr(p, '\n', (size_t)(end - p));
         size_t n = (size_t)(eq - p), now_n = (size_t)(nl - eq - 1), old_n = 0;
         const char *old = "none";
         snprintf(name, sizeof name, "%.*s", (int)n, p);
         rules += strncmp(name, "recipe.rule", 11) == 0;
+        joins += strncmp(name, "recipe.field", 12) == 0;
         if (!index_meta(ix, name, &old, &old_n))
             difference(differs, sizeof differs, p, n, "none", 4, eq + 1, now_n);
         else if (old_n != now_n || memcmp(old, eq + 1, now_n) != 0)
             difference(differs, sizeof differs, p, n, old, old_n, eq + 1, now_n);
         p = nl + 1;
     }
-    const char *old;
-    size_t old_n;
-    snprintf(name, sizeof name, "recipe.rule%zu", rules);
-    if (index_meta(ix, name, &old, &old_n))
-        difference(differs, sizeof differs, name, strlen(name), old, old_n, "none", 4);
+    for (int i = 0; i < 2; i++) { /* one more than there are now */
+        const char *old;
+        size_t old_n;
+        snprintf(name, sizeof name, "recipe.%s%zu", i == 0 ? "rule" : "field", i == 0 ? rules : joins);
+        if (index_meta(ix, name, &old, &old_n))
+            difference(differs, sizeof differs, name, strlen(name), old, old_n, "none", 4);
+    }
     if (differs[0] == '\0')
         return SLIMSET_OK;
     return err_set(err, SLIMSET_DIFFERS, "%.60s was made otherwise (%.370s); --force redoes all", out, differs);

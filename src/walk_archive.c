@@ -335,6 +335,8 @@ enum slimset_status walk_bare_keys(struct listing *l, const struct slimset_run *
         e->path += skip;
         e->path_bytes -= skip;
         e->dir_bytes -= skip;
+        e->name = e->path;
+        e->name_dir_bytes = e->dir_bytes;
     }
     for (size_t i = 0; i < l->n_sources; i++)
         if (l->sources[i].webdataset)

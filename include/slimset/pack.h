@@ -51,6 +51,12 @@ struct slimset_rule {
     int role;          /* enum slimset_role, or -1: skip */
 };
 
+/* --field NAME=PATTERN: files of other folders that belong to a sample. {} in PATTERN is the stem that joins; src/pattern.h has
+ * the rules. Of several patterns that match a file the last one counts. */
+struct slimset_join {
+    const char *text;  /* "mask=masks/{}.png" */
+};
+
 struct slimset_recipe {
     enum slimset_resize resize;       /* default NONE */
     uint32_t resize_a, resize_b;      /* px */
@@ -85,6 +91,8 @@ struct slimset_recipe {
     bool webdataset;                  /* default true: tars that are WebDataset keep keys and fields */
     const struct slimset_rule *rules; /* in order of the command line; NULL when n_rules is 0 */
     size_t n_rules;
+    const struct slimset_join *joins; /* in order of the command line; NULL when n_joins is 0 */
+    size_t n_joins;
 };
 
 enum slimset_event_kind {

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--field: files of several folders become one sample. Pillow's NEAREST judges the masks; zipfile and tarfile make the archives.
+Runs with SLIMSET_IN_PROCESS as well."""
+import os
+import signal
+import subprocess
+import tarfile
+import time
+import zipfile
+
+import numpy as np
+from PIL import Image
+
+from _frame import IN_PROCESS, SLIMSET, files, io, jpeg, ls, main, members, pack, picture, rejects, run, save, write
+
+
+def labels(w, h, seed, n=12):
+    """A label map: blocks of values below n."""
+    r = np.random.default_rng(1000 + seed)
+    return np.kron(r.integers(0, n, (h // 8 + 1, w // 8 + 1)), np.ones((8, 8))).astype(np.uint8)[:h, :w]
+
+
+def pairs(root, n=6, folders=("val", "valannot"), suffix="", w=96, h=64, ext="png", seed=0):
+    for i in range(n):
+        if ext == "png":
+            save(f"{root}/{folders[0]}/{i:04d}.png", picture(w, h, seed + i))
+        else:
+            write(f"{root}/{folders[0]}/{i:04d}.{ext}", jpeg(picture(w, h, seed + i)))
+        save(f"{root}/{folders[1]}/{i:04d}{suffix}.png", labels(w, h, seed + i))
+
+
+FIELDS = ["--field", "image=val/{}.png", "--field", "mask=valannot/{}.png"]
+
+
+def keys(out):
+    return {s["key"]: [f["name"] for f in s["fields"]] for s in ls(out)}
+
+
+def opened(data):
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def check_masks(m, root, n=6, size=(48, 32)):
+    for i in range(n):
+        image, mask = Image.open(io.BytesIO(m[f"{i:04d}.jpg"])), Image.open(io.BytesIO(m[f"{i:04d}.mask.png"]))
+        want = Image.open(f"{root}/valannot/{i:04d}.png").resize(image.size, Image.NEAREST)
+        assert image.size == size and mask.mode == "L", (image.size, mask.mode)
+        assert (np.asarray(mask) == np.asarray(want)).all(), i
+
+
+def test_two_folders():
+    pairs("src")
+    p = pack("src", "-o", "out", *FIELDS, "--resize", "48")
+    assert "--field mask: all 6 samples have one" in p.err, p.err
+    assert keys("out") == {f"{i:04d}": ["jpg", "mask.png"] for i in range(6)}, keys("out")
+    assert {s["split"] for s in ls("out")} == {"val"} and {s["class"] for s in ls("out")} == {None}
+    roles = [[f["role"] for f in s["fields"]] for s in ls("out")]
+    assert roles == [["image", "mask"]] * 6, roles
+    assert ls("out")[0]["fields"][1]["path"].startswith("valannot/")
+    check_masks(members("out"), "src")
+    run("verify", "out", "--decode", code=0)
+
+
+def test_archives_and_lists_give_the_same():
+    pairs("src")
+    pack("src", "-o", "out", *FIELDS, "--resize", "48")
+    want = members("out")
+    with zipfile.ZipFile("s.zip", "w") as z, tarfile.open("s.tar.gz", "w:gz") as t:
+        for d in ("valannot", "val"):
+            for n in sorted(os.listdir(f"src/{d}")):
+                z.write(f"src/{d}/{n}", f"{d}/{n}", zipfile.ZIP_DEFLATED if n < "0003" else zipfile.ZIP_STORED)
+                t.add(f"src/{d}/{n}", f"{d}/{n}")
+    for source in ("s.zip", "s.tar.gz"):
+        pack(source, "-o", f"out-{source}", *FIELDS, "--resize", "48")
+        assert members(f"out-{source}") == want, source
+    names = "\n".join(f"{os.getcwd()}/src/{d}/{n}" for d in ("val", "valannot") for n in os.listdir(f"src/{d}"))
+    here = [f.replace("=val", f"={os.getcwd()}/src/val") for f in FIELDS]
+    pack("--files-from", "-", "-o", "out-list", *here, "--resize", "48", stdin=names.encode())
+    assert members("out-list") == want
+
+
+def test_several_sources():
+    """Patterns take the sources' names, or stand below each."""
+    pairs("src")
+    for d, archive in (("val", "images.zip"), ("valannot", "masks.zip")):
+        with zipfile.ZipFile(archive, "w") as z:
+            for n in sorted(os.listdir(f"src/{d}")):
+                z.write(f"src/{d}/{n}", n)
+    pack("src", "-o", "want", *FIELDS, "--resize", "48")
+    pack("images.zip", "masks.zip", "-o", "out", "--field", "image=images/{}.png", "--field", "mask=masks/{}.png", "--resize", "48")
+    assert members("out") == members("want")
+    pairs("a", n=2)
+    pairs("b", n=2, seed=50)
+    pack("a", "b", "-o", "two", *FIELDS, "--resize", "48")
+    assert keys("two") == {f"{s}/{i:04d}": ["jpg", "mask.png"] for s in "ab" for i in range(2)}, keys("two")
+    m = members("two")
+    for s in "ab":
+        want = Image.open(f"{s}/valannot/0001.png").resize((48, 32), Image.NEAREST)
+        assert (opened(m[f"{s}/0001.mask.png"]) == np.asarray(want)).all()
+
+
+def test_masks_join_ordinary_samples():
+    """Kaggle's Carvana: one --field, and the images are found as ever."""
+    pairs("src", folders=("train", "train_masks"), suffix="_mask", ext="jpg")
+    for i in range(6):
+        im = Image.open(f"src/train_masks/{i:04d}_mask.png")
+        im.save(f"src/train_masks/{i:04d}_mask.gif")
+        os.remove(f"src/train_masks/{i:04d}_mask.png")
+    write("src/train/0001.txt", b"a caption")
+    write("src/test/9999.jpg", jpeg(picture(96, 64, 7)))
+    p = pack("src", "-o", "out", "--field", "mask=train_masks/{}_mask.gif", "--resize", "48")
+    assert "1 of 7 samples have no mask, such as that of test/9999.jpg; they are packed without" in p.err, p.err
+    got = keys("out")
+    want = {f"train/{i:04d}": ["jpg", "mask.png"] for i in range(6)}
+    want["train/0001"] = ["jpg", "txt", "mask.png"]
+    want["test/9999"] = ["jpg"]
+    assert got == want, got
+    m = members("out")
+    for i in range(6):
+        want = np.asarray(Image.fromarray(labels(96, 64, i)).resize((48, 32), Image.NEAREST))
+        mask = Image.open(io.BytesIO(m[f"train/{i:04d}.mask.png"]))
+        assert mask.size == (48, 32) and (np.asarray(mask.convert("L")) == want).all() or mask.mode == "P", mask.mode
+        if mask.mode == "P":
+            assert (np.asarray(mask) == np.asarray(Image.open(f"src/train_masks/{i:04d}_mask.gif").resize((48, 32), Image.NEAREST))).all()
+
+
+def test_companions_stay():
+    """What the ordinary rule puts beside the image goes with it."""
+    pairs("src", n=2)
+    write("src/val/0000.txt", b"caption")
+    pack("src", "-o", "out", *FIELDS)
+    assert keys("out") == {"0000": ["png", "txt", "mask.png"], "0001": ["png", "mask.png"]}, keys("out")
+    assert members("out")["0000.txt"] == b"caption"
+    with open("src/val/0001.png", "rb") as f:
+        assert members("out")["0001.png"] == f.read()  # no --resize: bytes are kept
+
+
+def test_splits_of_one_pattern():
+    """The same stems in each split: * keeps them apart."""
+    for k, s in enumerate(("train", "val")):
+        pairs("src", n=3, folders=(s, s + "annot"), seed=10 * k)
+    pack("src", "-o", "out", "--field", "image=*/{}.png", "--field", "mask=*annot/{}.png", "--resize", "48")
+    assert keys("out") == {f"{s}/{i:04d}": ["jpg", "mask.png"] for s in ("train", "val") for i in range(3)}, keys("out")
+    assert {(s["key"].split("/")[0], s["split"]) for s in ls("out")} == {("train", "train"), ("val", "val")}
+    m = members("out")
+    want = Image.open("src/valannot/0002.png").resize((48, 32), Image.NEAREST)
+    assert (opened(m["val/0002.mask.png"]) == np.asarray(want)).all()
+    # without *: the second file of a stem is a reject, not a sample with another's mask
+    p = pack("src", "-o", "out2", "--field", "image=train/{}.png", "--field", "image=val/{}.png", "--field", "mask=trainannot/{}.png",
+             "--resize", "48", code=3)
+    assert {k: r["class"] for k, r in rejects("out2").items()} == {f"val/{i:04d}.png": "duplicate" for i in range(3)}, rejects("out2")
+
+
+def test_missing_and_lost():
+    pairs("src")
+    os.remove("src/valannot/0002.png")
+    os.remove("src/val/0004.png")
+    save("src/more/0001.png", labels(96, 64, 1))
+    args = [*FIELDS, "--field", "mask=more/{}.png", "--resize", "48"]
+    p = pack("src", "-o", "out", *args, code=3)
+    assert "1 of 5 samples have no mask, such as that of val/0002.png; they are packed without" in p.err, p.err
+    assert "1 files of --field are left out, such as valannot/0004.png: no sample has its stem (--field)" in p.err, p.err
+    assert keys("out")["0002"] == ["jpg"] and "0004" not in keys("out")
+    assert {(r["path"], r["reason"]) for r in ls("out", "--left-out")} == {("valannot/0004.png", "no sample has its stem (--field)")}
+    # two masks of 0001: the one whose path comes first stays
+    assert {k: r["class"] for k, r in rejects("out").items()} == {"valannot/0001.png": "duplicate"}, rejects("out")
+    os.remove("src/more/0001.png")
+    p = pack("src", "-o", "strict", *FIELDS, "--resize", "48", "--strict", code=1)
+    assert "1 of 5 samples have no mask, such as that of val/0002.png (--strict)" in p.err, p.err
+
+
+def test_roles_and_rules():
+    """A name gives the role unless a rule says otherwise; other names are told by their content."""
+    pairs("src", n=4)
+    for i in range(4):
+        save(f"src/right/{i:04d}.png", picture(96, 64, 100 + i))
+        write(f"src/txt/{i:04d}.txt", b"%d" % i)
+    pack("src", "-o", "out", *FIELDS, "--field", "right=right/{}.png", "--field", "label=txt/{}.txt", "--resize", "48")
+    assert keys("out")["0003"] == ["jpg", "label.txt", "mask.png", "right.jpg"], keys("out")
+    assert {f["role"] for s in ls("out") for f in s["fields"] if f["name"] == "right.jpg"} == {"image"}
+    assert members("out")["0003.label.txt"] == b"3"
+    pack("src", "-o", "ruled", *FIELDS, "--copy", "valannot/*", "--resize", "48")
+    with open("src/valannot/0001.png", "rb") as f:
+        assert members("ruled")["0001.mask.png"] == f.read()
+
+
+def test_tree():
+    pairs("src", n=2)
+    pack("src", "-o", "out", *FIELDS, "--resize", "48", "--to", "tree")
+    assert sorted(files("out")) == ["0000.jpg", "0000.mask.png", "0001.jpg", "0001.mask.png", "slimset.index"], sorted(files("out"))
+    run("verify", "out", "--decode", code=0)
+
+
+def test_other_fields_are_another_recipe():
+    pairs("src")
+    pack("src", "-o", "out", *FIELDS, "--resize", "48")
+    p = pack("src", "-o", "out", *FIELDS[:2], "--resize", "48", code=2)
+    assert "field1: mask=valannot/{}.png -> none" in p.err, p.err
+    p = pack("src", "-o", "out", *FIELDS[:2], "--field", "gt=valannot/{}.png", "--resize", "48", code=2)
+    assert "field1: mask=valannot/{}.png -> gt=valannot/{}.png" in p.err, p.err
+
+
+def test_update():
+    """A mask that changes makes its own shard anew, and nothing else; so does one that comes or goes."""
+    pairs("src", n=12)
+    args = ["-o", "out", *FIELDS, "--resize", "48", "--shards", "4"]
+    pack("src", *args)
+    before = files("out")
+    p = pack("src", *args)
+    assert "nothing had changed" in p.out and files("out") == before
+    save("src/valannot/0005.png", labels(96, 64, 77))
+    pack("src", *args)
+    after = files("out")
+    changed = {n for n in after if after[n] != before[n]}
+    assert len(changed) == 2 and "slimset.index" in changed, changed
+    want = Image.open("src/valannot/0005.png").resize((48, 32), Image.NEAREST)
+    assert (opened(members("out")["0005.mask.png"]) == np.asarray(want)).all()
+    os.remove("src/valannot/0005.png")
+    pack("src", *args)
+    assert keys("out")["0005"] == ["jpg"] and len({n for n in files("out") if files("out")[n] != after[n]}) == 2
+
+
+def test_resume():
+    pairs("src", n=60, w=320, h=240)
+    args = ["src", *FIELDS, "--resize", "160"]
+    pack(*args, "-o", "whole")
+    p = subprocess.Popen([SLIMSET, "pack", *args, "-o", "out", "-j", "1", *(["--in-process"] if IN_PROCESS else [])], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    for _ in range(2000):
+        if os.path.isdir("out/.slimset") and sum(n.startswith("frag-") for n in os.listdir("out/.slimset")) > 2:
+            break
+        time.sleep(0.005)
+    p.send_signal(signal.SIGKILL)
+    p.wait()
+    pack(*args, "-o", "out")
+    assert files("out") == files("whole")
+
+
+def test_refused():
+    pairs("src", n=1)
+    for field, said in (("mask", "NAME=PATTERN is wanted"), ("mask=valannot/a.png", "has no {}"), ("mask={}/{}.png", "once only"),
+                        ("mask=*/*/{}.png", "once before"), ("m.k=a/{}.png", "letters, digits"),
+                        ("mask=annot/{}.png", "none of the 2 files found is called so; one is called val")):
+        p = pack("src", "-o", "out", "--field", field, code=2)
+        assert said in p.err and not os.path.exists("out"), p.err
+
+
+main([f for n, f in sorted(globals().items()) if n.startswith("test_")])
