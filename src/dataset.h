@@ -28,7 +28,8 @@ enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool 
 
 void dataset_close(struct dataset *d);
 
-/* Joins a file's path below OUT from key and field name: "key.name", or "key" when name is empty.
+/* The one place where the name of a field's data is made, in a tar and in a tree, for who writes and
+ * who reads: "key.name", or "key" when name is empty.
  * false when it is no plain path below OUT (absolute, "..", NUL inside, too long). path has
  * DATASET_PATH_MAX bytes. */
 bool dataset_path(const char *key, size_t key_n, const char *name, size_t name_n, char *path);

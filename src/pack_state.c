@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "dataset.h"
 #include "pack_impl.h"
 #include "pipeline.h"
 #include "request.h"
@@ -112,11 +113,11 @@ bool pack_tree_files(struct index *ix, int dir, uint64_t first, uint64_t n_sampl
         if (index_sample(ix, i, &s, &f, &ignored) != SLIMSET_OK || index_text(ix, s->key, &key, &key_n, &ignored) != SLIMSET_OK)
             return false;
         for (unsigned k = 0; k < s->n_fields; k++) {
-            char name[8192];
+            char name[DATASET_PATH_MAX];
             struct stat st;
-            if (index_text(ix, f[k].name, &field, &field_n, &ignored) != SLIMSET_OK)
+            if (index_text(ix, f[k].name, &field, &field_n, &ignored) != SLIMSET_OK ||
+                !dataset_path(key, key_n, field, field_n, name))
                 return false;
-            snprintf(name, sizeof name, "%.*s%s%.*s", (int)key_n, key, field_n > 0 ? "." : "", (int)field_n, field_n > 0 ? field : "");
             if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || (uint64_t)st.st_size != f[k].bytes)
                 return false;
         }

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "dataset.h"
 
 /* --- OUT ------------------------------------------------------------------------------------------------------ */
 
@@ -99,10 +100,10 @@ static bool is_tree(const struct index *ix)
     return index_meta(ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0;
 }
 
-/* Calls fn for every file of a dataset: part names, or key.field of a tree. */
+/* Calls fn for every file of a dataset: part names, or key.field of a tree. A name that would lead outside is none of ours. */
 static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, struct slimset_error *err)
 {
-    char name[8192];
+    char name[DATASET_PATH_MAX];
     const char *text;
     size_t n;
     bool tree = is_tree(ix);
@@ -111,10 +112,8 @@ static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, s
         st = index_touch(ix, &ix->parts[i], sizeof *ix->parts, err);
         if (st == SLIMSET_OK)
             st = index_text(ix, ix->parts[i].name, &text, &n, err);
-        if (st == SLIMSET_OK) {
-            snprintf(name, sizeof name, "%.*s", (int)n, text);
+        if (st == SLIMSET_OK && dataset_part_name(text, n, name))
             st = fn(arg, name, err);
-        }
     }
     for (uint64_t i = 0; tree && st == SLIMSET_OK && i < ix->n_samples; i++) {
         const struct slimset_sample *s;
@@ -126,10 +125,8 @@ static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, s
             st = index_text(ix, s->key, &text, &n, err);
         for (unsigned k = 0; st == SLIMSET_OK && k < s->n_fields; k++) {
             st = index_text(ix, f[k].name, &field, &field_n, err);
-            if (st != SLIMSET_OK)
-                break;
-            snprintf(name, sizeof name, "%.*s%s%.*s", (int)n, text, field_n > 0 ? "." : "", (int)field_n, field_n > 0 ? field : "");
-            st = fn(arg, name, err);
+            if (st == SLIMSET_OK && dataset_path(text, n, field, field_n, name))
+                st = fn(arg, name, err);
         }
     }
     return st;
@@ -161,18 +158,12 @@ static int by_hash(const void *pa, const void *pb)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* A name that came out of an index, before it is used on the disk. */
-static bool stays_inside(const char *name)
-{
-    return name[0] != '\0' && name[0] != '/' && strncmp(name, "../", 3) != 0 && strstr(name, "/../") == NULL;
-}
-
 static enum slimset_status delete_stale(void *arg, const char *name, struct slimset_error *err)
 {
     const struct names *s = arg;
     uint64_t h = hash_bytes(name, strlen(name));
-    char folder[8192];
-    if (!stays_inside(name) || (s->n > 0 && bsearch(&h, s->hash, s->n, sizeof h, by_hash) != NULL))
+    char folder[DATASET_PATH_MAX];
+    if (s->n > 0 && bsearch(&h, s->hash, s->n, sizeof h, by_hash) != NULL)
         return SLIMSET_OK;
     enum slimset_status st = io_unlink(s->out, name, err);
     snprintf(folder, sizeof folder, "%s", name);
@@ -210,8 +201,8 @@ struct move {
 static enum slimset_status move_staged(void *arg, const char *name, struct slimset_error *err)
 {
     const struct move *m = arg;
-    char folder[8192];
-    if (!stays_inside(name) || !exists(m->from, name))
+    char folder[DATASET_PATH_MAX];
+    if (!exists(m->from, name))
         return SLIMSET_OK;
     const char *slash = strrchr(name, '/');
     enum slimset_status st = SLIMSET_OK;

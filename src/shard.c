@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "dataset.h"
 #include "keys.h"
 #include "roles.h"
 
@@ -203,7 +204,7 @@ static enum slimset_status tree_file(struct shard_writer *w, const char *path, c
     const char *slash = strrchr(path, '/');
     enum slimset_status st = SLIMSET_OK;
     if (slash != NULL) {
-        char dir[KEYS_TEXT_MAX + 128];
+        char dir[DATASET_PATH_MAX];
         snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
         st = io_mkdirs(w->stage_dir, dir, err);
     }
@@ -219,14 +220,15 @@ static enum slimset_status tree_file(struct shard_writer *w, const char *path, c
 static enum slimset_status store(struct shard_writer *w, const char *key, size_t key_n, const char *field, const void *data,
                                  uint64_t n, struct slimset_field *to, struct slimset_error *err)
 {
-    char name[KEYS_TEXT_MAX + 128];
-    size_t len = (size_t)snprintf(name, sizeof name, "%.*s%s%s", (int)key_n, key, field[0] != '\0' ? "." : "", field);
+    char name[DATASET_PATH_MAX];
     struct shard_content *c = &w->content;
+    if (!dataset_path(key, key_n, field, strlen(field), name))
+        return err_set(err, SLIMSET_INTERNAL, "%.*s.%s is no name below OUT", (int)(key_n < 300 ? key_n : 300), key, field);
     to->bytes = n;
     to->hash = hash_bytes(data, n);
     enum slimset_status st = keep_text(c, field, strlen(field), &to->name, err);
     if (st != SLIMSET_OK || !is_tree(w))
-        return st == SLIMSET_OK ? tar_append(&w->tar, name, len, data, n, &to->offset, err) : st;
+        return st == SLIMSET_OK ? tar_append(&w->tar, name, strlen(name), data, n, &to->offset, err) : st;
     c->parts[c->n_parts - 1].bytes += n;
     hash_update(&w->tar.hash, &to->hash, sizeof to->hash);
     return tree_file(w, name, data, n, err);
