@@ -112,9 +112,18 @@ enum slimset_status pixels_flatten(struct image *im, const uint8_t background[3]
     return SLIMSET_OK;
 }
 
+static void cmyk_row16(uint16_t *c, const uint16_t *k, uint32_t w)
+{
+    for (uint32_t x = 0; x < w; x++)
+        c[x] = (uint16_t)(((uint64_t)c[x] * k[x] + 32767) / 65535);
+}
+
 void pixels_cmyk_to_rgb(struct image *im)
 {
-    for (uint32_t y = 0; y < im->h; y++) {
+    for (uint32_t y = 0; y < im->h && im->bits == 16; y++)
+        for (unsigned i = 0; i < 3; i++)
+            cmyk_row16(row16(&im->plane[i], y), row16(&im->plane[3], y), im->w);
+    for (uint32_t y = 0; y < im->h && im->bits == 8; y++) {
         const uint8_t *k = row8(&im->plane[3], y);
         for (unsigned i = 0; i < 3; i++) {
             uint8_t *c = row8(&im->plane[i], y);

@@ -175,8 +175,15 @@ static enum slimset_status take_ancillary(struct png_chunks *c, const struct chu
             c->exif_bytes = k->len;
         }
         break;
+    case PNG_TYPE('c', 'I', 'C', 'P'):
+        /* Transfer curves that are those of sRGB and video, or near enough; others (PQ, HLG) are not applied either. */
+        if (k->len == 4 && memchr("\1\6\15\16\17", k->body[1], 5) == NULL)
+            c->notes |= NOTE_GAMMA;
+        break;
     case PNG_TYPE('i', 'C', 'C', 'P'):
-        if (c->iccp == NULL && c->idat_at == 0) {
+        if (k->len == 0) {
+            c->notes |= NOTE_PROFILE_BAD;
+        } else if (c->iccp == NULL && c->idat_at == 0) {
             c->iccp = k->body;
             c->iccp_bytes = k->len;
         } else {

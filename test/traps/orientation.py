@@ -152,4 +152,5 @@ def masks():
         report(f"G07 orientation {path[0]}: a mask of the same size stays", None if path in stored("no") else "missing")
 
 
-main(table, heif, twice, masks)
+if __name__ == "__main__":
+    main(table, heif, twice, masks)
