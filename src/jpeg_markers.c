@@ -419,7 +419,7 @@ enum slimset_status jpeg_strip(const uint8_t *data, size_t n, struct buf *out,
     while (st == SLIMSET_OK) {
         struct jpeg_segment s;
         enum jpeg_step step = jpeg_cursor_next(&c, &s);
-        if (scan && (step == JPEG_STEP_END || step == JPEG_STEP_CUT)) {
+        if (scan && step != JPEG_STEP_SEGMENT) { /* no EOI: what stands behind the rows is left out, whatever it is */
             st = append_segment(out, MARKER_EOI, NULL, 0, err);
             break;
         }

@@ -76,6 +76,20 @@ static enum slimset_status add_damage(struct members *to, struct slimset_error *
     return st;
 }
 
+/* A name as listers clean them: no NUL, no component that is empty or dots. What a lister that was taken over sends instead must
+ * not become a path. */
+static bool name_is_clean(const char *name, size_t n)
+{
+    for (size_t at = 0; at <= n;) {
+        const char *slash = at < n ? memchr(name + at, '/', n - at) : NULL;
+        const size_t len = slash != NULL ? (size_t)(slash - name) - at : n - at;
+        if (len == 0 || (name[at] == '.' && (len == 1 || (len == 2 && name[at + 1] == '.'))))
+            return false;
+        at += len + 1;
+    }
+    return memchr(name, '\0', n) == NULL;
+}
+
 /* A record as a lister sent it, checked against the archive's size. */
 static enum slimset_status add_record(struct members *to, const struct worker_member *r, const char *name,
                                       struct slimset_error *err)
@@ -86,7 +100,8 @@ static enum slimset_status add_record(struct members *to, const struct worker_me
         .packed_bytes = r->packed_bytes, .bytes = r->bytes, .crc32 = r->crc32, .has_crc = r->has_crc,
         .in_spool = r->in_spool, .mtime_s = r->mtime_s, .problem = r->problem};
     if (r->method > ARCHIVE_DEFLATE || r->problem >= SLIMSET_REJECT_COUNT ||
-        r->name_bytes > archive_limits_default.max_name_bytes + 4096)
+        r->name_bytes > archive_limits_default.max_name_bytes + 4096 || (r->problem == SLIMSET_REJECT_NONE && !name_is_clean(name, r->name_bytes)) ||
+        ++to->result.members > archive_limits_default.max_members)
         return err_set(err, SLIMSET_INTERNAL, "the lister of %s answered nonsense", s->path);
     if (r->problem == SLIMSET_REJECT_NONE && !r->in_spool && !to->compressed && (r->offset > s->bytes || r->packed_bytes > s->bytes - r->offset))
         m.problem = SLIMSET_REJECT_TRUNCATED;

@@ -156,6 +156,11 @@ def find_programs(build, python, in_process):
             if in_process and suite in ("pack", "traps") and "SLIMSET_IN_PROCESS" not in text_of(source):
                 continue
             found.append(Program(suite, source, [python, source]))
+    # Fuzz targets carry their own sanitizers: once is enough.
+    for source in sorted(glob.glob(os.path.join(ROOT, "test/fuzz/fuzz_*.c"))):
+        if not in_process:
+            target = os.path.basename(source)[len("fuzz_"):-2]
+            found.append(Program("fuzz", source, [python, os.path.join(ROOT, "test/fuzz/run.py"), target]))
     return found
 
 
@@ -178,7 +183,8 @@ def main():
 
     programs = find_programs(build, python, args.in_process)
     if args.names:
-        programs = [p for p in programs if any(n in p.name for n in args.names)]
+        # "png" means the tests of PNG; its fuzz target is meant by "fuzz" or "fuzz_png"
+        programs = [p for p in programs if any(n in p.name and (p.suite != "fuzz" or "fuzz" in n) for n in args.names)]
     lock = threading.Lock()
 
     def say(program):

@@ -17,7 +17,7 @@ enum slimset_status buf_reserve(struct buf *b, size_t n, struct slimset_error *e
     size_t need;
     if (!add_size(b->len, n, &need) || need > max)
         return err_bad(err, SLIMSET_REJECT_TOO_LARGE, "more than %zu bytes", max);
-    if (need <= b->cap)
+    if (need <= b->cap && b->data != NULL) /* data is never NULL afterwards: callers add to it */
         return SLIMSET_OK;
     size_t cap = b->cap + b->cap / 2;
     if (cap < need)
