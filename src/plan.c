@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "hint.h"
 #include "join.h"
 #include "keys.h"
 #include "roles.h"
@@ -304,6 +305,8 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
     }
     l->n_entries = kept;
     st = join_group(l, p->recipe, run, err);
+    if (st == SLIMSET_OK && p->recipe->n_joins == 0 && !p->frozen)
+        hint_joins(l, run);
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++)
         if (l->entries[i].problem == SLIMSET_REJECT_NONE)
             st = rule_of(p, &l->entries[i], err);

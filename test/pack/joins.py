@@ -2,6 +2,7 @@
 """--field: files of several folders become one sample. Pillow's NEAREST judges the masks; zipfile and tarfile make the archives.
 Runs with SLIMSET_IN_PROCESS as well."""
 import os
+import shlex
 import signal
 import subprocess
 import tarfile
@@ -242,6 +243,69 @@ def test_refused():
                         ("mask=annot/{}.png", "none of the 2 files found is called so; one is called val")):
         p = pack("src", "-o", "out", "--field", field, code=2)
         assert said in p.err and not os.path.exists("out"), p.err
+
+
+def hints(*args):
+    return [line[6:] for line in run("plan", *args, code=0).err.splitlines() if line.startswith("note: found ")]
+
+
+def follow(source, hint, out, **k):
+    """Packs with the options of a hint, as a shell reads them."""
+    flags = shlex.split(hint.split(": to make them one sample: ")[1])
+    return pack(source, "-o", out, *flags, **k)
+
+
+def test_hint():
+    """What the hint says is exact: its options give samples with masks."""
+    pairs("src")
+    assert hints("src") == ["found 6 files in valannot with the stems of val: to make them one sample: "
+                            "--field image='val/{}.png' --field mask='valannot/{}.png'"], hints("src")
+    follow("src", hints("src")[0], "out")
+    assert keys("out") == {f"{i:04d}": ["png", "mask.png"] for i in range(6)}
+    pack("src", "-o", "alone")  # a hint joins nothing by itself
+    assert len(ls("alone")) == 12
+    assert hints("src", *FIELDS) == []
+    pairs("kaggle", folders=("train", "train_masks"), suffix="_mask", ext="jpg")
+    assert hints("kaggle") == ["found 6 files in train_masks with the stems of train: to make them one sample: "
+                               "--field image='train/{}.jpg' --field mask='train_masks/{}_mask.png'"], hints("kaggle")
+
+
+def test_hint_of_splits():
+    for k, s in enumerate(("train", "val", "test")):
+        pairs("a", n=3, folders=(s, s + "annot"), seed=10 * k)
+        pairs("b", n=3, folders=(f"images/{s}", f"annotations/{s}"), seed=10 * k)
+    (hint,) = hints("a")
+    assert hint.startswith("found 9 files in testannot and 2 more folders"), hint
+    assert hint.endswith("--field image='*/{}.png' --field mask='*annot/{}.png'"), hint
+    follow("a", hint, "out-a")
+    want = {f"{s}/{i:04d}": ["png", "mask.png"] for s in ("train", "val", "test") for i in range(3)}
+    assert keys("out-a") == want
+    (hint,) = hints("b")
+    assert hint == ("found 9 files in annotations with the stems of images: to make them one sample: "
+                    "--field image='images/{}.png' --field mask='annotations/{}.png'"), hint
+    follow("b", hint, "out-b")
+    assert keys("out-b") == want and {s["split"] for s in ls("out-b")} == {"train", "val", "test"}
+
+
+def test_hint_quotes_and_keeps_quiet():
+    pairs("it's", folders=("a b/it's", "a b/it's masks"))
+    pairs("it's", folders=("a b/it's", "a b/depth"))
+    got = hints("it's")
+    assert len(got) == 2 and "--field image='a b/it'\\''s/{}.png'" in got[0] and "--field depth=" in got[0], got
+    follow("it's", got[1], "out")
+    assert set(keys("out")["0000"]) == {"png", "mask.png"}, keys("out")
+    for i in range(4):
+        save(f"one/{i}.png", picture(32, 24, i))
+        save(f"one/{i}_mask.png", labels(32, 24, i))
+        save(f"classes/with_mask/{i}.png", picture(32, 24, i))
+        save(f"classes/without_mask/{i}.png", picture(32, 24, 9 + i))
+        save(f"apart/images/{i}.png", picture(32, 24, i))
+        save(f"apart/masks/{i + 100}.png", labels(32, 24, i))
+    (hint,) = hints("one")
+    assert hint.endswith("--field image='{}.png' --field mask='{}_mask.png'"), hint
+    follow("one", hint, "out-one")
+    assert keys("out-one") == {str(i): ["png", "mask.png"] for i in range(4)}, keys("out-one")
+    assert hints("classes") == [] and hints("apart") == []
 
 
 main([f for n, f in sorted(globals().items()) if n.startswith("test_")])
