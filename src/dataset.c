@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 enum slimset_status dataset_open_folder(const char *out, struct dataset *d,
                                         struct slimset_error *err)
 {
@@ -24,11 +26,10 @@ enum slimset_status dataset_open_folder(const char *out, struct dataset *d,
     return err_os(err, "cannot open the folder %s", out);
 }
 
-enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool check_all,
+enum slimset_status dataset_open_index(const char *out, struct dataset *d,
                                        struct slimset_error *err)
 {
-    enum slimset_status st =
-        index_open(d->dirfd, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, check_all, &d->ix, err);
+    enum slimset_status st = index_open_copied(d->dirfd, SLIMSET_INDEX_NAME, &d->ix, err);
     if (st == SLIMSET_NOT_FOUND) {
         struct stat plan;
         if (fstatat(d->dirfd, ".slimset/plan", &plan, 0) == 0)
@@ -45,6 +46,41 @@ enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool 
     size_t n;
     d->tree = index_meta(&d->ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0;
     return SLIMSET_OK;
+}
+
+bool dataset_replaced(const struct dataset *d)
+{
+    struct stat mine, there;
+    struct slimset_header header;
+    struct slimset_error ignored;
+    size_t got = 0;
+    if (fstat(d->ix.fd, &mine) == 0 &&
+        fstatat(d->dirfd, SLIMSET_INDEX_NAME, &there, 0) == 0 && mine.st_ino == there.st_ino &&
+        mine.st_dev == there.st_dev)
+        return false;
+    /* Another file, but one of the same bytes (the folder was copied over itself) is as good: its
+     * header holds the hash of all hashes. */
+    int fd = openat(d->dirfd, SLIMSET_INDEX_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return true;
+    bool read = io_pread(fd, &header, sizeof header, 0, &got, "", &ignored) == SLIMSET_OK;
+    close(fd);
+    return !read || got != sizeof header || memcmp(&header, d->ix.header, sizeof header) != 0;
+}
+
+const char *dataset_missing_hint(const struct dataset *d, const char *part)
+{
+    char folder[DATASET_PATH_MAX];
+    struct stat st;
+    size_t n = strlen(part);
+    if (n <= 4 || n >= sizeof folder || strcmp(part + n - 4, ".tar") != 0)
+        return "";
+    memcpy(folder, part, n - 4);
+    folder[n - 4] = '\0';
+    if (fstatat(d->dirfd, folder, &st, 0) == 0 && S_ISDIR(st.st_mode))
+        return "; a folder of its name is there: the shard was unpacked, put the tar file itself "
+               "back";
+    return "";
 }
 
 void dataset_close(struct dataset *d)

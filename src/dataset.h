@@ -23,8 +23,15 @@ enum slimset_status dataset_open_folder(const char *out, struct dataset *d,
 
 /* Opens the index in the folder. SLIMSET_NOT_FOUND says whether OUT is an unfinished pack or no
  * dataset at all. */
-enum slimset_status dataset_open_index(const char *out, struct dataset *d, bool check_all,
+enum slimset_status dataset_open_index(const char *out, struct dataset *d,
                                        struct slimset_error *err);
+
+/* Whether the index in the folder is another one by now, or gone: the dataset was packed again or
+ * is being packed. Shards that were opened before this said false belong to the index. */
+bool dataset_replaced(const struct dataset *d);
+
+/* What may have happened to a part that is missing, for the end of a message; "" when unknown. */
+const char *dataset_missing_hint(const struct dataset *d, const char *part);
 
 void dataset_close(struct dataset *d);
 

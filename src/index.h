@@ -8,7 +8,7 @@
  * last. KEYS are collected (16 bytes a sample) and sorted at commit. Until commit succeeds the file
  * is not valid.
  *
- * Reading: index_open maps the file; index_touch verifies blocks when they are first used, and the
+ * Reading: index_open maps the file, index_open_copied reads it; index_touch verifies blocks when they are first used, and the
  * accessors call it. Records that are reached through the pointers of struct index directly must be
  * touched first.
  */
@@ -89,7 +89,9 @@ struct index {
     const char *strings;                       uint64_t string_bytes;
     const uint64_t *sums;
     uint64_t n_blocks;
-    uint8_t *checked;                          /* one byte a block, 1 = its checksum was verified */
+    uint8_t *checked;                          /* one byte a block, 1 = its checksum was verified; atomic */
+    bool copied;                               /* base is memory, filled block by block from fd */
+    int fd;
     char name[256];                            /* for messages */
 };
 
@@ -99,16 +101,22 @@ struct index {
  * while it is open (SIGBUS): published files are only replaced. */
 enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind kind, bool check_all,
                                struct index *ix, struct slimset_error *err);
+
+/* The index of a dataset for readers: the same, but copied block by block as they are touched, so that
+ * nothing that happens to the file can raise SIGBUS. The accessors below may then be called by any number
+ * of threads at once, and by children of a fork. */
+enum slimset_status index_open_copied(int dirfd, const char *name, struct index *ix,
+                                      struct slimset_error *err);
+
 void index_close(struct index *ix); /* a zeroed one is fine */
 
 /* Gives back the memory of the pages looked at so far: they come back from the file when they are needed. For walks over a whole
- * index, so that a large one does not weigh on the process. */
+ * index, so that a large one does not weigh on the process. A copied one keeps its memory. */
 void index_forget(const struct index *ix);
 enum { INDEX_FORGET_EVERY = 8192 }; /* records of a walk between two calls: about a megabyte */
 
 /* Verifies the blocks under [p, p + n), once each. SLIMSET_DAMAGED names the block. p may be any
- * pointer; outside of the sections: damaged. n 0 is always fine. One thread at a time (it writes
- * `checked`). */
+ * pointer; outside of the sections: damaged. n 0 is always fine. */
 enum slimset_status index_touch(struct index *ix, const void *p, uint64_t n,
                                 struct slimset_error *err);
 

@@ -4,6 +4,13 @@
  * that every section lies inside the file and is aligned, touching proves that a block is what was
  * written, and the accessors prove each number before it leads anywhere. A checksum is no proof of
  * good will, so passing it saves none of the other checks.
+ *
+ * An index is mapped or copied. A copied one (index_open_copied) lives in anonymous memory of the
+ * file's size, which blocks enter from the file when they are first touched: read aside, hashed,
+ * copied to their place, marked. So a file that is cut or a disk that fails while the index is open
+ * is an error and not a SIGBUS, and bytes that were checked once do not change any more. No lock is
+ * needed: threads, and processes after a fork (the memory is shared), that meet at one block copy
+ * the same bytes, which their hash proves.
  */
 #include "index.h"
 
@@ -20,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/io.h"
 
 enum { SECTIONS_MAX = 64, TAIL_BYTES = 16 };
 
@@ -66,12 +74,33 @@ void index_close(struct index *ix)
 {
     if (ix->base != NULL)
         munmap((void *)(uintptr_t)ix->base, ix->bytes);
-    free(ix->checked);
+    if (ix->checked != NULL)
+        munmap(ix->checked, ix->n_blocks);
+    if (ix->copied)
+        close(ix->fd);
     memset(ix, 0, sizeof *ix);
 }
 
-/* Maps the file; a size that cannot hold header and tail is damage. */
-static enum slimset_status map_file(int dirfd, const char *name, struct index *ix,
+/* Zeroed memory that children of a fork share; MAP_FAILED as mmap. */
+static void *shared_memory(uint64_t bytes)
+{
+    return mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* [at, at + n) of a copied file into its place, as it is. */
+static enum slimset_status copy_range(struct index *ix, uint64_t at, uint64_t n,
+                                      struct slimset_error *err)
+{
+    size_t got;
+    enum slimset_status st =
+        io_pread(ix->fd, (uint8_t *)(uintptr_t)ix->base + at, (size_t)n, at, &got, ix->name, err);
+    return st == SLIMSET_OK && got != n ? DAMAGED(ix, "it became shorter") : st;
+}
+
+/* Opens the file and maps it, or makes room for its copy; a size that cannot hold header and tail
+ * is damage. */
+static enum slimset_status map_file(int dirfd, const char *name, bool copied, struct index *ix,
                                     struct slimset_error *err)
 {
     int fd;
@@ -92,13 +121,18 @@ static enum slimset_status map_file(int dirfd, const char *name, struct index *i
     } else if (st.st_size < SLIMSET_HEADER_BYTES + TAIL_BYTES ||
                (uint64_t)st.st_size > SIZE_MAX / 2) {
         status = DAMAGED(ix, "%lld bytes cannot hold one", (long long)st.st_size);
-    } else if ((p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+    } else if ((p = copied ? shared_memory((uint64_t)st.st_size)
+                           : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)) ==
+               MAP_FAILED) {
         status = err_os(err, "cannot map %s", name);
     } else {
         ix->base = p;
         ix->bytes = (uint64_t)st.st_size;
+        ix->copied = copied;
+        ix->fd = fd;
     }
-    close(fd);
+    if (!ix->copied)
+        close(fd);
     return status;
 }
 
@@ -108,6 +142,11 @@ static enum slimset_status check_header(struct index *ix, enum slimset_kind kind
                                         struct slimset_error *err)
 {
     const struct slimset_header *h = (const struct slimset_header *)(const void *)ix->base;
+    enum slimset_status st = SLIMSET_OK;
+    if (ix->copied)
+        st = copy_range(ix, 0, SLIMSET_HEADER_BYTES, err);
+    if (st != SLIMSET_OK)
+        return st;
     ix->header = h;
     if (memcmp(h->magic, SLIMSET_MAGIC, sizeof h->magic) != 0)
         return DAMAGED(
@@ -137,15 +176,24 @@ static enum slimset_status check_header(struct index *ix, enum slimset_kind kind
     if (h->n_blocks != n_blocks ||
         ix->bytes - TAIL_BYTES - h->sums_offset != n_blocks * sizeof(uint64_t))
         return DAMAGED(ix, "its number of blocks does not fit its size");
+    if (ix->copied)
+        st = copy_range(ix, h->sums_offset, ix->bytes - h->sums_offset, err);
+    if (st != SLIMSET_OK)
+        return st;
     const uint8_t *tail = ix->base + ix->bytes - TAIL_BYTES;
     if (get_le64(tail) != ix->bytes || memcmp(tail + 8, SLIMSET_TAIL_MAGIC, 8) != 0)
         return DAMAGED(ix, "it does not end as one");
     ix->sums = (const uint64_t *)(const void *)(ix->base + h->sums_offset);
     if (hash_bytes(ix->sums, n_blocks * sizeof(uint64_t)) != h->sums_hash)
         return DAMAGED(ix, "its block sums do not match their checksum");
+    if (n_blocks == 0)
+        return SLIMSET_OK;
+    void *checked = shared_memory(n_blocks);
+    if (checked == MAP_FAILED)
+        return err_nomem(err, n_blocks);
     ix->n_blocks = n_blocks;
-    ix->checked = calloc(n_blocks != 0 ? n_blocks : 1, 1);
-    return ix->checked != NULL ? SLIMSET_OK : err_nomem(err, n_blocks);
+    ix->checked = checked;
+    return SLIMSET_OK;
 }
 
 /* Every section of the table inside the covered bytes, in ascending order, aligned, with the record
@@ -187,17 +235,24 @@ static enum slimset_status find_sections(struct index *ix, struct slimset_error 
 
 void index_forget(const struct index *ix)
 {
-    madvise((void *)(uintptr_t)ix->base, ix->bytes, MADV_DONTNEED);
+    if (!ix->copied)
+        madvise((void *)(uintptr_t)ix->base, ix->bytes, MADV_DONTNEED);
 }
 
 static enum slimset_status check_block(struct index *ix, uint64_t b, struct slimset_error *err);
 
-enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind kind, bool check_all,
-                               struct index *ix, struct slimset_error *err)
+static bool is_checked(const struct index *ix, uint64_t b)
+{
+    return __atomic_load_n(&ix->checked[b], __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Opens and checks all but the blocks. */
+static enum slimset_status open_file(int dirfd, const char *name, enum slimset_kind kind,
+                                     bool copied, struct index *ix, struct slimset_error *err)
 {
     memset(ix, 0, sizeof *ix);
     snprintf(ix->name, sizeof ix->name, "%s", name);
-    enum slimset_status st = map_file(dirfd, name, ix, err);
+    enum slimset_status st = map_file(dirfd, name, copied, ix, err);
     if (st == SLIMSET_OK)
         st = check_header(ix, kind, err);
     if (st == SLIMSET_OK)
@@ -213,8 +268,19 @@ enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind ki
                      ix->n_samples);
     if (st == SLIMSET_OK)
         st = index_touch(ix, ix->meta, ix->meta_bytes, err);
+    if (st != SLIMSET_OK)
+        index_close(ix);
+    return st;
+}
+
+enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind kind, bool check_all,
+                               struct index *ix, struct slimset_error *err)
+{
+    enum slimset_status st = open_file(dirfd, name, kind, false, ix, err);
+    if (st != SLIMSET_OK)
+        return st;
     for (uint64_t b = 0; check_all && st == SLIMSET_OK && b < ix->n_blocks; b++) {
-        if (!ix->checked[b])
+        if (!is_checked(ix, b))
             st = check_block(ix, b, err);
         if (b % 16 == 15) /* a megabyte at a time */
             index_forget(ix);
@@ -224,16 +290,42 @@ enum slimset_status index_open(int dirfd, const char *name, enum slimset_kind ki
     return st;
 }
 
+enum slimset_status index_open_copied(int dirfd, const char *name, struct index *ix,
+                                      struct slimset_error *err)
+{
+    return open_file(dirfd, name, SLIMSET_KIND_INDEX, true, ix, err);
+}
+
 static enum slimset_status check_block(struct index *ix, uint64_t b, struct slimset_error *err)
 {
     uint64_t at = SLIMSET_HEADER_BYTES + b * SLIMSET_BLOCK_BYTES;
     uint64_t left = ix->header->sums_offset - at;
     size_t n = left < SLIMSET_BLOCK_BYTES ? (size_t)left : SLIMSET_BLOCK_BYTES;
-    if (hash_bytes(ix->base + at, n) != ix->sums[b])
+    const uint8_t *block = ix->base + at;
+    uint8_t *aside = NULL;
+    if (ix->copied) {
+        size_t got;
+        aside = malloc(n);
+        if (aside == NULL)
+            return err_nomem(err, n);
+        enum slimset_status st = io_pread(ix->fd, aside, n, at, &got, ix->name, err);
+        if (st == SLIMSET_OK && got != n)
+            st = DAMAGED(ix, "it was truncated while it was open");
+        if (st != SLIMSET_OK) {
+            free(aside);
+            return st;
+        }
+        block = aside;
+    }
+    bool right = hash_bytes(block, n) == ix->sums[b];
+    if (right && aside != NULL)
+        memcpy((uint8_t *)(uintptr_t)ix->base + at, aside, n);
+    free(aside);
+    if (!right)
         return DAMAGED(
             ix, "block %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64 ") does not match its checksum",
             b, at, at + n - 1);
-    ix->checked[b] = 1;
+    __atomic_store_n(&ix->checked[b], 1, __ATOMIC_RELEASE);
     return SLIMSET_OK;
 }
 
@@ -249,7 +341,7 @@ enum slimset_status index_touch(struct index *ix, const void *p, uint64_t n,
         return DAMAGED(ix, "a record lies outside of its sections");
     uint64_t last = (at + n - 1 - SLIMSET_HEADER_BYTES) / SLIMSET_BLOCK_BYTES;
     for (uint64_t b = (at - SLIMSET_HEADER_BYTES) / SLIMSET_BLOCK_BYTES; b <= last; b++) {
-        if (ix->checked[b])
+        if (is_checked(ix, b))
             continue;
         enum slimset_status st = check_block(ix, b, err);
         if (st != SLIMSET_OK)

@@ -1,39 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slimset/reader.h"
-
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/io.h"
-#include "dataset.h"
 #include "names.h"
+#include "reader_impl.h"
 #include "sniff.h"
 
-struct slimset_reader {
-    struct dataset d;
-    uint64_t bytes; /* of all parts */
-};
-
-enum slimset_status slimset_reader_open(const char *out, struct slimset_reader **reader,
-                                        struct slimset_error *err)
+void slimset_reader_options_init(struct slimset_reader_options *options)
 {
-    struct slimset_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return err_nomem(err, sizeof *r);
-    enum slimset_status st = dataset_open_folder(out, &r->d, err);
-    if (st == SLIMSET_OK)
-        st = dataset_open_index(out, &r->d, false, err);
+    *options = (struct slimset_reader_options){.verify = true};
+}
+
+static enum slimset_status sum_parts(struct slimset_reader *r, struct slimset_error *err)
+{
     struct index *ix = &r->d.ix;
-    if (st == SLIMSET_OK) /* few: one for each 256 MB */
-        st = index_touch(ix, ix->parts, ix->n_parts * sizeof *ix->parts, err);
+    enum slimset_status st = /* few: one for each 256 MB */
+        index_touch(ix, ix->parts, ix->n_parts * sizeof *ix->parts, err);
     for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_parts; i++) {
         if (__builtin_add_overflow(r->bytes, ix->parts[i].bytes, &r->bytes))
             st = err_set(err, SLIMSET_DAMAGED, "%s is damaged: its parts have impossible sizes",
                          SLIMSET_INDEX_NAME);
     }
+    return st;
+}
+
+enum slimset_status slimset_reader_open_with(const char *out,
+                                             const struct slimset_reader_options *options,
+                                             struct slimset_reader **reader,
+                                             struct slimset_error *err)
+{
+    struct slimset_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return err_nomem(err, sizeof *r);
+    r->verify = options->verify;
+    r->pid = getpid();
+    enum slimset_status st = dataset_open_folder(out, &r->d, err);
+    if (st == SLIMSET_OK)
+        st = dataset_open_index(out, &r->d, err);
+    if (st == SLIMSET_OK)
+        st = sum_parts(r, err);
+    if (st == SLIMSET_OK)
+        st = reader_files_init(r, err);
+    if (st == SLIMSET_OK)
+        st = reader_check_packed(r, out, err);
+    if (st == SLIMSET_OK && options->preload == SLIMSET_PRELOAD_RAM)
+        st = reader_preload_ram(r, err);
+    if (st == SLIMSET_OK && options->preload == SLIMSET_PRELOAD_PAGE_CACHE)
+        st = reader_preload_page_cache(r, err);
     if (st != SLIMSET_OK) {
         slimset_reader_close(r);
         return st;
@@ -42,10 +58,20 @@ enum slimset_status slimset_reader_open(const char *out, struct slimset_reader *
     return SLIMSET_OK;
 }
 
+enum slimset_status slimset_reader_open(const char *out, struct slimset_reader **reader,
+                                        struct slimset_error *err)
+{
+    struct slimset_reader_options options;
+    slimset_reader_options_init(&options);
+    return slimset_reader_open_with(out, &options, reader, err);
+}
+
 void slimset_reader_close(struct slimset_reader *reader)
 {
     if (reader == NULL)
         return;
+    reader_preload_fini(reader);
+    reader_files_fini(reader);
     dataset_close(&reader->d);
     free(reader);
 }
@@ -67,8 +93,8 @@ void slimset_reader_info(const struct slimset_reader *reader, struct slimset_inf
     };
 }
 
-static enum slimset_status text_of(struct slimset_reader *r, slimset_str s, struct slimset_text *t,
-                                   struct slimset_error *err)
+enum slimset_status reader_text(struct slimset_reader *r, slimset_str s, struct slimset_text *t,
+                                struct slimset_error *err)
 {
     return index_text(&r->d.ix, s, &t->bytes, &t->n, err);
 }
@@ -92,7 +118,7 @@ enum slimset_status slimset_reader_split(struct slimset_reader *reader, uint64_t
     enum slimset_status st =
         record(reader, ix->splits, sizeof *ix->splits, ix->n_splits, i, "split", err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->splits[i].name, &v.name, err);
+        st = reader_text(reader, ix->splits[i].name, &v.name, err);
     if (st != SLIMSET_OK)
         return st;
     const struct slimset_split *s = &ix->splits[i];
@@ -112,7 +138,7 @@ enum slimset_status slimset_reader_class(struct slimset_reader *reader, uint64_t
     enum slimset_status st =
         record(reader, ix->classes, sizeof *ix->classes, ix->n_classes, i, "class", err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->classes[i].name, &t, err);
+        st = reader_text(reader, ix->classes[i].name, &t, err);
     if (st == SLIMSET_OK)
         *name = t;
     return st;
@@ -128,7 +154,7 @@ enum slimset_status slimset_reader_part(struct slimset_reader *reader, uint64_t 
     if (st != SLIMSET_OK)
         return st;
     const struct slimset_part *p = &ix->parts[i];
-    st = text_of(reader, p->name, &v.name, err);
+    st = reader_text(reader, p->name, &v.name, err);
     if (st == SLIMSET_OK && (p->shard >= ix->n_shards || ix->n_splits == 0))
         st = err_set(err, SLIMSET_DAMAGED,
                      "%s is damaged: part %" PRIu64 " names a shard that is not there",
@@ -166,9 +192,9 @@ enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t 
     enum slimset_status st =
         record(reader, ix->rules, sizeof *ix->rules, ix->n_rules, i, "field rule", err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->rules[i].name, &v.name, err);
+        st = reader_text(reader, ix->rules[i].name, &v.name, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->rules[i].reason, &v.reason, err);
+        st = reader_text(reader, ix->rules[i].reason, &v.reason, err);
     if (st != SLIMSET_OK)
         return st;
     const struct slimset_field_rule *r = &ix->rules[i];
@@ -190,9 +216,9 @@ enum slimset_status slimset_reader_reject(struct slimset_reader *reader, uint64_
     enum slimset_status st =
         record(reader, ix->rejects, sizeof *ix->rejects, ix->n_rejects, i, "reject", err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->rejects[i].path, &v.path, err);
+        st = reader_text(reader, ix->rejects[i].path, &v.path, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->rejects[i].text, &v.text, err);
+        st = reader_text(reader, ix->rejects[i].text, &v.text, err);
     if (st != SLIMSET_OK)
         return st;
     const struct slimset_reject_record *r = &ix->rejects[i];
@@ -216,7 +242,7 @@ enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_
     struct slimset_sample_view v = {.number = i, .class_name = {"", 0}};
     enum slimset_status st = index_sample(ix, i, &s, &f, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, s->key, &v.key, err);
+        st = reader_text(reader, s->key, &v.key, err);
     if (st == SLIMSET_OK)
         st = slimset_reader_split(reader, s->split, &split, err);
     if (st == SLIMSET_OK && s->cls >= 0)
@@ -224,7 +250,7 @@ enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_
     if (st == SLIMSET_OK)
         st = index_touch(ix, &ix->parts[s->part], sizeof *ix->parts, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, ix->parts[s->part].name, &v.part_name, err);
+        st = reader_text(reader, ix->parts[s->part].name, &v.part_name, err);
     if (st != SLIMSET_OK)
         return st;
     v.split = split.name;
@@ -235,10 +261,9 @@ enum slimset_status slimset_reader_sample(struct slimset_reader *reader, uint64_
     return SLIMSET_OK;
 }
 
-/* The record of field k of sample i. */
-static enum slimset_status field_record(struct slimset_reader *r, uint64_t i, uint32_t k,
-                                        const struct slimset_sample **s,
-                                        const struct slimset_field **f, struct slimset_error *err)
+enum slimset_status reader_field(struct slimset_reader *r, uint64_t i, uint32_t k,
+                                 const struct slimset_sample **s, const struct slimset_field **f,
+                                 struct slimset_error *err)
 {
     const struct slimset_field *all;
     enum slimset_status st = index_sample(&r->d.ix, i, s, &all, err);
@@ -258,13 +283,13 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
     const struct slimset_sample *s;
     const struct slimset_field *f = NULL;
     struct slimset_field_view v = {0};
-    enum slimset_status st = field_record(reader, i, k, &s, &f, err);
+    enum slimset_status st = reader_field(reader, i, k, &s, &f, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, f->name, &v.name, err);
+        st = reader_text(reader, f->name, &v.name, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, f->path, &v.path, err);
+        st = reader_text(reader, f->path, &v.path, err);
     if (st == SLIMSET_OK)
-        st = text_of(reader, f->array, &v.array, err);
+        st = reader_text(reader, f->array, &v.array, err);
     if (st != SLIMSET_OK)
         return st;
     v.offset = f->offset;
@@ -291,6 +316,58 @@ enum slimset_status slimset_reader_field(struct slimset_reader *reader, uint64_t
     v.ssim_e6 = f->ssim_e6;
     *view = v;
     return SLIMSET_OK;
+}
+
+/* The names of all fields of a sample, for a message. */
+static void list_fields(struct slimset_reader *r, const struct slimset_sample *s,
+                        const struct slimset_field *f, char *list, size_t cap)
+{
+    struct slimset_error ignored;
+    size_t at = 0;
+    list[0] = '\0';
+    for (uint32_t k = 0; k < s->n_fields && at + 1 < cap; k++) {
+        struct slimset_text name;
+        if (reader_text(r, f[k].name, &name, &ignored) != SLIMSET_OK)
+            continue;
+        int n = snprintf(list + at, cap - at, "%s%.*s", at != 0 ? ", " : "",
+                         (int)(name.n < 60 ? name.n : 60), name.bytes);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+enum slimset_status slimset_reader_field_named(struct slimset_reader *reader, uint64_t i,
+                                               const char *name, size_t n, uint32_t *k,
+                                               struct slimset_error *err)
+{
+    const struct slimset_sample *s = NULL;
+    const struct slimset_field *f = NULL;
+    uint32_t by_end = 0, ends = 0;
+    enum slimset_status st = index_sample(&reader->d.ix, i, &s, &f, err);
+    for (uint32_t j = 0; st == SLIMSET_OK && j < s->n_fields; j++) {
+        struct slimset_text t;
+        st = reader_text(reader, f[j].name, &t, err);
+        if (st != SLIMSET_OK || t.n < n || memcmp(t.bytes + t.n - n, name, n) != 0)
+            continue;
+        if (t.n == n) {
+            *k = j;
+            return SLIMSET_OK;
+        }
+        if (n != 0 && t.bytes[t.n - n - 1] == '.') {
+            by_end = j;
+            ends++;
+        }
+    }
+    if (st != SLIMSET_OK)
+        return st;
+    if (ends == 1) {
+        *k = by_end;
+        return SLIMSET_OK;
+    }
+    char list[200];
+    list_fields(reader, s, f, list, sizeof list);
+    return err_set(err, SLIMSET_NOT_FOUND, "sample %" PRIu64 " has %s %.*s: it has %s", i,
+                   ends == 0 ? "no field" : "more than one field that ends in",
+                   (int)(n < 60 ? n : 60), name, list);
 }
 
 enum slimset_status slimset_reader_find(struct slimset_reader *reader, const char *key, size_t n,
@@ -327,87 +404,6 @@ enum slimset_status slimset_reader_find_path(struct slimset_reader *reader, cons
     }
     return err_set(err, SLIMSET_NOT_FOUND, "no field came from the path %.*s",
                    (int)(n < 300 ? n : 300), path);
-}
-
-/* Names the file that holds the field and where its data starts. */
-static enum slimset_status locate(struct slimset_reader *r, const struct slimset_sample *s,
-                                  const struct slimset_field *f, const struct slimset_text *key,
-                                  const struct slimset_text *name, char *path, uint64_t *offset,
-                                  struct slimset_error *err)
-{
-    const struct slimset_part *p = &r->d.ix.parts[s->part];
-    struct slimset_text part = {"", 0};
-    bool fine;
-    enum slimset_status st = index_touch(&r->d.ix, p, sizeof *p, err);
-    if (st == SLIMSET_OK && !r->d.tree)
-        st = text_of(r, p->name, &part, err);
-    if (st != SLIMSET_OK)
-        return st;
-    if (r->d.tree)
-        fine = dataset_path(key->bytes, key->n, name->bytes, name->n, path);
-    else
-        fine = dataset_part_name(part.bytes, part.n, path);
-    if (!fine)
-        return err_set(err, SLIMSET_DAMAGED,
-                       "%s is damaged: a file name in it leads outside of the dataset",
-                       SLIMSET_INDEX_NAME);
-    *offset = r->d.tree ? 0 : f->offset;
-    return SLIMSET_OK;
-}
-
-enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t i, uint32_t k,
-                                        void **data, size_t *n, struct slimset_error *err)
-{
-    const struct slimset_sample *s = NULL;
-    const struct slimset_field *f = NULL;
-    struct slimset_text key, name;
-    char path[DATASET_PATH_MAX];
-    uint64_t offset = 0, file_bytes;
-    size_t got;
-    int fd = -1;
-    uint8_t *p = NULL;
-    enum slimset_status st = field_record(reader, i, k, &s, &f, err);
-    if (st == SLIMSET_OK)
-        st = text_of(reader, s->key, &key, err);
-    if (st == SLIMSET_OK)
-        st = text_of(reader, f->name, &name, err);
-    if (st == SLIMSET_OK)
-        st = locate(reader, s, f, &key, &name, path, &offset, err);
-    if (st != SLIMSET_OK)
-        return st;
-    int key_n = (int)(key.n < 150 ? key.n : 150), name_n = (int)(name.n < 60 ? name.n : 60);
-    st = dataset_open_file(&reader->d, path, &fd, &file_bytes, err);
-    if (st == SLIMSET_NOT_FOUND) /* a hole in the dataset, not a wrong question */
-        st = err_set(err, SLIMSET_DAMAGED, "%.200s is missing, it holds field %.*s of sample %.*s",
-                     path, name_n, name.bytes, key_n, key.bytes);
-    if (st != SLIMSET_OK)
-        return st;
-    /* The file's own size bounds what is allocated, whatever the index says. */
-    if (offset > file_bytes || f->bytes > file_bytes - offset) {
-        st = err_set(err, SLIMSET_DAMAGED,
-                     "%.200s is too short for field %.*s of sample %.*s: it was truncated", path,
-                     name_n, name.bytes, key_n, key.bytes);
-        goto out;
-    }
-    p = malloc(f->bytes != 0 ? f->bytes : 1);
-    if (p == NULL) {
-        st = err_nomem(err, f->bytes);
-        goto out;
-    }
-    st = io_pread(fd, p, f->bytes, offset, &got, path, err);
-    if (st == SLIMSET_OK && (got != f->bytes || hash_bytes(p, f->bytes) != f->hash))
-        st = err_set(err, SLIMSET_DAMAGED,
-                     "%.200s: field %.*s of sample %.*s does not match its checksum", path, name_n,
-                     name.bytes, key_n, key.bytes);
-    if (st != SLIMSET_OK)
-        goto out;
-    *data = p;
-    *n = f->bytes;
-    p = NULL;
-out:
-    free(p);
-    close(fd);
-    return st;
 }
 
 struct slimset_text slimset_reader_meta(const struct slimset_reader *reader)

@@ -57,7 +57,7 @@ enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs,
     enum slimset_status st = dataset_open_folder(out, &v.d, err);
     if (st != SLIMSET_OK)
         goto out;
-    st = dataset_open_index(out, &v.d, false, err);
+    st = dataset_open_index(out, &v.d, err);
     if (st != SLIMSET_OK) {
         if (st == SLIMSET_DAMAGED) /* without it nothing else can be judged */
             verify_finding(&v, SLIMSET_INDEX_NAME, NULL, NULL, "%s", err->text);

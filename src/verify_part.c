@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -280,22 +279,6 @@ static enum slimset_status check_tail(struct stream *s, const char *part,
     return st;
 }
 
-/* Somebody who unpacks a shard and removes it leaves a folder of its name. */
-static const char *missing_hint(struct verify *v, const char *part)
-{
-    char folder[DATASET_PATH_MAX];
-    struct stat st;
-    size_t n = strlen(part);
-    if (n <= 4 || strcmp(part + n - 4, ".tar") != 0)
-        return "";
-    memcpy(folder, part, n - 4);
-    folder[n - 4] = '\0';
-    if (fstatat(v->d.dirfd, folder, &st, 0) == 0 && S_ISDIR(st.st_mode))
-        return "; a folder of its name is there: the shard was unpacked, put the tar file itself "
-               "back";
-    return "";
-}
-
 static enum slimset_status verify_shard(struct verify *v, const struct slimset_part *p,
                                         struct slimset_error *err)
 {
@@ -314,7 +297,7 @@ static enum slimset_status verify_shard(struct verify *v, const struct slimset_p
     st = dataset_open_file(&v->d, part, &fd, &size, err);
     if (st == SLIMSET_NOT_FOUND) {
         verify_finding(v, part, NULL, NULL, "is missing, and with it %" PRIu32 " sample%s%s",
-                       p->n_samples, p->n_samples == 1 ? "" : "s", missing_hint(v, part));
+                       p->n_samples, p->n_samples == 1 ? "" : "s", dataset_missing_hint(&v->d, part));
         return SLIMSET_OK;
     }
     if (st != SLIMSET_OK)

@@ -13,6 +13,11 @@
 #ifndef SLIMSET_STATUS_H
 #define SLIMSET_STATUS_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default) /* what the shared library shows */
+
 enum slimset_status {
     SLIMSET_OK = 0,
     SLIMSET_BAD_INPUT,   /* this input is bad; err->reject says in which way */
@@ -76,5 +81,10 @@ const char *slimset_reject_name(enum slimset_reject reject);
 
 /* The version of this program and library, "major.minor.patch". */
 const char *slimset_version(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 
 #endif
