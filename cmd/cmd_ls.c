@@ -92,7 +92,7 @@ static void sample_csv_heading(void)
     puts("number,key,split,class,class_number,part,field,role,path,offset,bytes,hash,format,width,"
          "height,channels,bits,"
          "quality,source_bytes,source_hash,source_format,source_width,source_height,orientation,"
-         "frames,notes");
+         "frames,notes,classes_lost,ssim");
 }
 
 static void field_json(const struct slimset_field_view *f)
@@ -109,8 +109,11 @@ static void field_json(const struct slimset_field_view *f)
     printf("\"source_bytes\":%" PRIu64 ",\"source_hash\":\"%016" PRIx64
            "\",\"source_format\":\"%s\","
            "\"source_width\":%" PRIu32 ",\"source_height\":%" PRIu32
-           ",\"orientation\":%u,\"frames\":%" PRIu32 ",",
-           f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames);
+           ",\"orientation\":%u,\"frames\":%" PRIu32 ",\"classes_lost\":%" PRIu32 ",",
+           f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames,
+           f->classes_lost);
+    if (f->ssim_e6 != 0)
+        printf("\"ssim\":%.6f,", (double)f->ssim_e6 / 1e6);
     json_words("notes", f->notes);
     printf("}");
 }
@@ -151,9 +154,12 @@ static void sample_csv(const struct slimset_sample_view *s, const struct slimset
         printf("%" PRIu64 ",%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%u,%u,",
                f->offset, f->bytes, f->hash, f->format, f->w, f->h, f->channels, f->bits,
                f->quality);
-        printf("%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%" PRIu32 ",%s\n",
+        printf("%" PRIu64 ",%016" PRIx64 ",%s,%" PRIu32 ",%" PRIu32 ",%u,%" PRIu32 ",%s,%" PRIu32 ",",
                f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames,
-               print_notes(notes, f->notes, " "));
+               print_notes(notes, f->notes, " "), f->classes_lost);
+        if (f->ssim_e6 != 0)
+            printf("%.6f", (double)f->ssim_e6 / 1e6);
+        putchar('\n');
     }
 }
 

@@ -34,6 +34,9 @@ static const char *const note_meaning[] = {
     [22] = "PNG gamma ignored",
     [23] = "colour profile unusable, ignored",
     [24] = "made by slimset (class number)",
+    [28] = "mask resized by the most frequent value",
+    [29] = "values outside of the range of --depth cut off",
+    [30] = "--min-ssim not reached, the highest quality was used",
 };
 
 static const char *meaning(unsigned bit)
@@ -140,6 +143,17 @@ static void print_totals(const struct pack_request *r, const struct slimset_repo
         printf(", %.*f samples/s", (double)report->samples / report->seconds < 10 ? 1 : 0,
                (double)report->samples / report->seconds);
     putchar('\n');
+}
+
+static void print_lost(const struct slimset_report *report)
+{
+    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
+    uint64_t masks = report->note[19];
+    if (report->classes_lost == 0)
+        return;
+    line("masks");
+    printf("%s mask%s lost %s class%s by downsizing\n", text_count(a, masks), masks == 1 ? "" : "s",
+           text_count(b, report->classes_lost), report->classes_lost == 1 ? "" : "es");
 }
 
 static void print_notes(const struct slimset_report *report)
@@ -254,6 +268,7 @@ void pack_report_print(const struct pack_request *r, const struct slimset_report
         return;
     text_shell(out, TEXT_PATH_BYTES, r->run.out != NULL ? r->run.out : "OUT");
     print_totals(r, report, out);
+    print_lost(report);
     print_notes(report);
     print_next(r, report, out);
     free(out);
@@ -289,6 +304,7 @@ void pack_report_json(const struct pack_request *r, const struct slimset_report 
     json_count("out_bytes", report->out_bytes);
     json_count("in_pixels", report->in_pixels);
     json_count("out_pixels", report->out_pixels);
+    json_count("classes_lost", report->classes_lost);
     json_count("would_save_bytes", report->would_save_bytes);
     fputs(",\"rejects_by_class\":{", stdout);
     const char *between = "";

@@ -41,6 +41,7 @@ void converter_free(struct converter *c)
     buf_fini(&c->packed);
     buf_fini(&c->in);
     buf_fini(&c->probe);
+    buf_fini(&c->values);
     free(c);
 }
 

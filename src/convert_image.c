@@ -190,16 +190,24 @@ static enum slimset_status settle_depth(struct converter *c, struct work *w, str
     return SLIMSET_OK;
 }
 
-static void note_lost_labels(const struct image *before, const struct image *after, struct item_field *f)
+/* Masks only: a depth map has values like pixels. */
+static enum slimset_status note_lost_labels(struct converter *c, const struct image *before, const struct image *after,
+                                            struct work *w, struct slimset_error *err)
 {
-    bool had[256], has[256];
-    if (before->bits != 8 || before->n_planes != 1)
-        return;
-    pixels_values(&before->plane[0], had);
-    pixels_values(&after->plane[0], has);
-    for (unsigned v = 0; v < 256; v++)
-        if (had[v] && !has[v])
-            f->notes |= NOTE_CLASSES_LOST;
+    if (w->in->role != SLIMSET_ROLE_MASK)
+        return SLIMSET_OK;
+    enum slimset_status st = pixels_values_lost(before, after, &c->values, &w->field->classes_lost, err);
+    if (w->field->classes_lost > 0)
+        w->field->notes |= NOTE_CLASSES_LOST;
+    return st;
+}
+
+/* Labels are never blended, and depth maps never counted either. */
+static enum resize_filter filter_of(const struct converter *c, const struct work *w)
+{
+    if (!w->labels)
+        return RESIZE_LANCZOS;
+    return w->in->role == SLIMSET_ROLE_MASK && c->recipe.mask_filter == SLIMSET_MASK_MAJORITY ? RESIZE_MAJORITY : RESIZE_NEAREST;
 }
 
 /* Is the decoded picture already what resize_image would make of it? */
@@ -224,12 +232,13 @@ static enum slimset_status to_size(struct converter *c, struct work *w, struct i
     struct image *im = &c->decoded;
     const struct slimset_recipe *r = &c->recipe;
     struct resize_job job = {
-        .geometry = &w->geometry, .orientation = w->info.orientation, .nearest = w->labels,
+        .geometry = &w->geometry, .orientation = w->info.orientation, .filter = filter_of(c, w),
         .sub_x = r->subsampling == SLIMSET_SUBSAMPLING_444 ? 1 : 2,
         .sub_y = r->subsampling == SLIMSET_SUBSAMPLING_420 ? 2 : 1,
         .background = w->labels ? no_label : r->background};
     if (w->geometry.resized)
-        w->field->notes |= NOTE_RESIZED | (w->labels ? NOTE_NEAREST : 0);
+        w->field->notes |= NOTE_RESIZED | (job.filter == RESIZE_NEAREST ? NOTE_NEAREST
+                                           : job.filter == RESIZE_MAJORITY ? NOTE_MAJORITY : 0);
     if (w->info.orientation != 1)
         w->field->notes |= NOTE_ROTATED;
     *result = im;
@@ -244,10 +253,8 @@ static enum slimset_status to_size(struct converter *c, struct work *w, struct i
         return st;
     if (premultiplied)
         pixels_unpremultiply(&c->sized, bits);
-    if (w->labels)
-        note_lost_labels(im, &c->sized, w->field);
     *result = &c->sized;
-    return SLIMSET_OK;
+    return w->labels ? note_lost_labels(c, im, &c->sized, w, err) : SLIMSET_OK;
 }
 
 static enum slimset_status reencode(struct converter *c, const uint8_t *data, size_t n, struct work *w, struct buf *out,

@@ -19,6 +19,7 @@ struct converter {
     struct resampler *resampler;
     struct image decoded, scratch, sized;
     struct buf packed, in, probe;
+    struct buf values;            /* which values a mask has */
 };
 
 /* What is known about the image under conversion. */

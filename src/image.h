@@ -69,7 +69,10 @@ enum image_note {
     NOTE_CHANNELS       = 1u << 21, /* convert: channel count changed by --channels */
     NOTE_GAMMA          = 1u << 22, /* decoder: PNG gAMA other than 1/2.2 ignored */
     NOTE_PROFILE_BAD    = 1u << 23, /* decoder/convert: profile corrupt or of the wrong kind, ignored */
-    NOTE_GENERATED      = 1u << 24  /* plan: the field was made by us (cls) */
+    NOTE_GENERATED      = 1u << 24, /* plan: the field was made by us (cls) */
+    NOTE_MAJORITY       = 1u << 28, /* convert: mask resized by the most frequent value */
+    NOTE_CLIPPED        = 1u << 29, /* convert: values outside of the range of --depth 8:auto or 8:LO,HI */
+    NOTE_MISSED_SSIM    = 1u << 30  /* convert: --min-ssim not reached, highest quality used */
 };
 
 /* Limits checked on headers before any decoding. */

@@ -36,6 +36,7 @@ const char *name_note(unsigned bit)
         "cmyk",            "kept-16bit",   "scaled-8bit", "first-frame",   "warning",
         "tail-bytes",      "progressive",  "expanded",    "nearest",       "classes-lost",
         "slow-path",       "channels",     "gamma",       "profile-bad",   "generated",
+        [28] = "majority", [29] = "clipped", [30] = "missed-ssim",
     };
     return bit < sizeof word / sizeof word[0] ? word[bit] : NULL;
 }

@@ -264,19 +264,43 @@ uint16_t pixels_background(const struct image *im, unsigned plane, const uint8_t
     return (uint16_t)(im->bits == 16 ? v * 257u : v);
 }
 
-void pixels_values(const struct image_plane *p, bool present[256])
-{
-    memset(present, 0, 256);
-    for (uint32_t y = 0; y < p->h; y++) {
-        const uint8_t *r = row8(p, y);
-        for (uint32_t x = 0; x < p->w; x++)
-            present[r[x]] = true;
-    }
-}
-
 static uint32_t sample_at(const struct image *im, unsigned plane, uint32_t x, uint32_t y)
 {
     return im->bits == 16 ? row16(&im->plane[plane], y)[x] : row8(&im->plane[plane], y)[x];
+}
+
+/* Sets, or with `clear` clears, the bit of every value. */
+static void mark_values(const struct image *im, uint8_t *bits, bool clear)
+{
+    bool colour = image_colour_planes(im->colour) == 3;
+    for (uint32_t y = 0; y < im->h; y++)
+        for (uint32_t x = 0; x < im->w; x++) {
+            uint32_t v = sample_at(im, 0, x, y);
+            if (colour)
+                v = v << 16 | sample_at(im, 1, x, y) << 8 | sample_at(im, 2, x, y);
+            uint8_t bit = (uint8_t)(1u << (v & 7));
+            bits[v >> 3] = (uint8_t)(clear ? bits[v >> 3] & ~bit : bits[v >> 3] | bit);
+        }
+}
+
+enum slimset_status pixels_values_lost(const struct image *before, const struct image *after, struct buf *room, uint32_t *lost,
+                                       struct slimset_error *err)
+{
+    unsigned colours = image_colour_planes(before->colour);
+    *lost = 0;
+    if ((colours != 1 && (colours != 3 || before->bits != 8)) || before->bits != after->bits || before->colour != after->colour)
+        return SLIMSET_OK;
+    size_t bytes = ((size_t)1 << (colours * before->bits)) / 8;
+    room->len = 0;
+    enum slimset_status st = buf_reserve(room, bytes, err);
+    if (st != SLIMSET_OK)
+        return st;
+    memset(room->data, 0, bytes);
+    mark_values(before, room->data, false);
+    mark_values(after, room->data, true);
+    for (size_t i = 0; i < bytes; i++)
+        *lost += (uint32_t)__builtin_popcount(room->data[i]);
+    return SLIMSET_OK;
 }
 
 /* Distinct values of plane 0, counted up to 65. */

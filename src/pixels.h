@@ -50,7 +50,9 @@ struct pixels_stats {
 };
 void pixels_stats(const struct image *im, struct pixels_stats *stats);
 
-/* A presence map of the values of a one-plane 8-bit image. */
-void pixels_values(const struct image_plane *p, bool present[256]);
+/* How many values of `before` are not in `after`: of one plane with 8 or 16 bits, or of three with 8 (a value is then the whole
+ * colour; alpha is not looked at). Others: 0. *room holds a bit for each possible value. SLIMSET_NO_MEMORY. */
+enum slimset_status pixels_values_lost(const struct image *before, const struct image *after, struct buf *room, uint32_t *lost,
+                                       struct slimset_error *err);
 
 #endif

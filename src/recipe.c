@@ -169,6 +169,7 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     line(out, err, &st, "recipe.color=%s", r->color == SLIMSET_COLOR_SRGB ? "srgb" : "keep");
     line(out, err, &st, "recipe.depth=%s %.17g,%.17g", depth[r->depth], r->depth_lo, r->depth_hi);
     line(out, err, &st, "recipe.channels=%d", r->channels);
+    line(out, err, &st, "recipe.mask-filter=%s", r->mask_filter == SLIMSET_MASK_MAJORITY ? "majority" : "nearest");
     line(out, err, &st, "recipe.detect=%d", r->detect);
     line(out, err, &st, "recipe.boxes=%s", r->boxes == SLIMSET_BOXES_KEEP ? "keep" : "refuse");
     line(out, err, &st, "recipe.shard-size=%llu", (unsigned long long)r->shard_bytes);

@@ -11,6 +11,7 @@ static void count_field(const struct slimset_field *f, struct slimset_report *r,
     r->out_pixels += (uint64_t)f->w * f->h;
     for (unsigned b = 0; b < 32; b++)
         r->note[b] += f->notes >> b & 1;
+    r->classes_lost += f->classes_lost;
     *resized = *resized || (f->notes & NOTE_RESIZED);
     uint32_t side = f->w > f->h ? f->w : f->h;
     if (f->role == SLIMSET_ROLE_IMAGE && side > 512) { /* bytes go about with the pixels; PNG photos shrink further as JPEG */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "majority.h"
 #include "pixels.h"
 
 static uint32_t ceil_div(uint32_t a, uint32_t b)
@@ -112,25 +113,31 @@ enum slimset_status resize_image(struct resampler *r, const struct image *in, co
     uint32_t up_w = swaps ? in->h : in->w, up_h = swaps ? in->w : in->h;
     struct geometry_rect s = geometry_stored(job->orientation, up_w, up_h,
         (struct geometry_rect){.x = g->src_x, .y = g->src_y, .w = g->src_w, .h = g->src_h});
+    struct image_plane shown[IMAGE_PLANES_MAX], to[IMAGE_PLANES_MAX];
+    struct resample_region region[IMAGE_PLANES_MAX];
     for (unsigned i = 0; st == SLIMSET_OK && i < in->n_planes; i++) {
         struct plan_of_plane p = plan_plane(in, i, job);
-        struct image_plane shown = out->plane[i]; /* the part of the output that shows the picture */
-        shown.w = p.w;
-        shown.h = p.h;
+        shown[i] = out->plane[i]; /* the part of the output that shows the picture */
+        shown[i].w = p.w;
+        shown[i].h = p.h;
         if (pads) {
             fill(&out->plane[i], in->bits, pixels_background(in, i, job->background));
-            shown.data += (size_t)(g->dst_y / p.sub_y) * shown.stride_bytes + (g->dst_x / p.sub_x) * (in->bits / 8u);
+            shown[i].data += (size_t)(g->dst_y / p.sub_y) * shown[i].stride_bytes + (g->dst_x / p.sub_x) * (in->bits / 8u);
         }
-        struct image_plane *to = turns ? &tmp->plane[i] : &shown;
-        struct resample_region region = swaps
+        to[i] = turns ? tmp->plane[i] : shown[i];
+        region[i] = swaps
             ? plane_region(&in->plane[i], s, g->dst_h, g->dst_w, p.h, p.w, p.sub_y, p.sub_x, job->orientation)
             : plane_region(&in->plane[i], s, g->dst_w, g->dst_h, p.w, p.h, p.sub_x, p.sub_y, job->orientation);
-        if (job->nearest)
-            nearest_region(&in->plane[i], region, to, in->bits);
-        else
-            st = resample_lanczos(r, &in->plane[i], region, to, in->bits, err);
+    }
+    if (st == SLIMSET_OK && job->filter == RESIZE_MAJORITY)
+        st = resize_majority(in, region[0], to, err);
+    for (unsigned i = 0; st == SLIMSET_OK && i < in->n_planes; i++) {
+        if (job->filter == RESIZE_NEAREST)
+            nearest_region(&in->plane[i], region[i], &to[i], in->bits);
+        else if (job->filter == RESIZE_LANCZOS)
+            st = resample_lanczos(r, &in->plane[i], region[i], &to[i], in->bits, err);
         if (st == SLIMSET_OK && turns)
-            resample_orient(to, job->orientation, &shown, in->bits);
+            resample_orient(&to[i], job->orientation, &shown[i], in->bits);
     }
     return st;
 }

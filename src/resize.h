@@ -11,15 +11,22 @@
 #include "image.h"
 #include "resample.h"
 
+enum resize_filter {
+    RESIZE_LANCZOS = 0,
+    RESIZE_NEAREST,        /* masks, depth maps */
+    RESIZE_MAJORITY        /* masks (majority.h) */
+};
+
 struct resize_job {
     const struct geometry *geometry;
     int orientation;       /* 1..8, of the stored picture */
-    bool nearest;          /* masks, depth maps */
+    enum resize_filter filter;
     unsigned sub_x, sub_y; /* wanted chroma subsampling of YCC output: 1 or 2 */
     const uint8_t *background; /* RGB, for padding */
 };
 
-/* in: as decoded (contents stay). tmp: scratch. out: upright, geometry->w x h. SLIMSET_NO_MEMORY. */
+/* in: as decoded (contents stay). tmp: scratch. out: upright, geometry->w x h. SLIMSET_NO_MEMORY; what
+ * resize_majority says. */
 enum slimset_status resize_image(struct resampler *r, const struct image *in, const struct resize_job *job,
                                  struct image *tmp, struct image *out, struct slimset_error *err);
 

@@ -41,6 +41,7 @@ enum slimset_output { SLIMSET_OUTPUT_AUTO = 0, SLIMSET_OUTPUT_JPEG, SLIMSET_OUTP
 enum slimset_alpha { SLIMSET_ALPHA_COLOUR = 0, SLIMSET_ALPHA_KEEP, SLIMSET_ALPHA_REJECT };
 enum slimset_color { SLIMSET_COLOR_KEEP = 0, SLIMSET_COLOR_SRGB };
 enum slimset_depth { SLIMSET_DEPTH_KEEP = 0, SLIMSET_DEPTH_8_RANGE };
+enum slimset_mask_filter { SLIMSET_MASK_NEAREST = 0, SLIMSET_MASK_MAJORITY };
 enum slimset_boxes { SLIMSET_BOXES_REFUSE = 0, SLIMSET_BOXES_KEEP };
 enum slimset_classes { SLIMSET_CLASSES_AUTO = 0, SLIMSET_CLASSES_FOLDER, SLIMSET_CLASSES_NONE };
 enum slimset_order { SLIMSET_ORDER_AUTO = 0, SLIMSET_ORDER_SHUFFLED, SLIMSET_ORDER_SOURCE };
@@ -77,6 +78,7 @@ struct slimset_recipe {
     enum slimset_depth depth;         /* default KEEP */
     double depth_lo, depth_hi;        /* 8_RANGE */
     uint8_t channels;                 /* 0 keep, 1, 3 */
+    enum slimset_mask_filter mask_filter; /* default NEAREST; depth maps are always nearest */
     bool detect;                      /* default true: roles by probe and folder names */
     enum slimset_boxes boxes;         /* default REFUSE */
     enum slimset_layout layout;       /* default SHARDS */
@@ -140,6 +142,7 @@ struct slimset_report {
     uint64_t in_bytes, out_bytes;               /* source files of packed samples; what was written for them */
     uint64_t in_pixels, out_pixels;
     uint64_t note[32];                          /* fields with NOTE_ bit i */
+    uint64_t classes_lost;                      /* mask values that vanished, summed over the masks */
     uint64_t reject_class[SLIMSET_REJECT_COUNT];
     uint64_t would_save_bytes;                  /* estimate for --resize 512 when nothing was resized; 0 unknown */
     uint64_t probe_alpha_percent;

@@ -405,17 +405,43 @@ static void test_stats(void)
     CHECK(s.values == 1 && s.equal_permille == 0);
 }
 
-static void test_values(void)
+/* The values of im that are not in scratch. */
+static uint32_t lost(void)
 {
-    bool present[256];
+    static struct buf room;
+    uint32_t n = 99;
+    CHECK_INT(pixels_values_lost(&im, &scratch, &room, &n, &err), SLIMSET_OK);
+    return n;
+}
+
+static void test_values_lost(void)
+{
     make(IMAGE_GRAY, false, 8, 70, 3);
     memset(im.plane[0].data + 70, 200,
            im.plane[0].stride_bytes - 70); /* behind a row nothing counts */
     set(0, 69, 2, 255);
     set(0, 0, 1, 7);
-    pixels_values(&im.plane[0], present);
-    for (unsigned v = 0; v < 256; v++)
-        CHECK_INT(present[v], v == 0 || v == 7 || v == 255);
+    CHECK_INT(image_setup(&scratch, IMAGE_GRAY, false, 8, 2, 1, &err), SLIMSET_OK);
+    memcpy(scratch.plane[0].data, (const uint8_t[]){0, 9}, 2); /* a value of its own is no loss */
+    CHECK_INT(lost(), 2);
+    memcpy(scratch.plane[0].data, (const uint8_t[]){255, 7}, 2);
+    CHECK_INT(lost(), 1);
+    make(IMAGE_GRAY, false, 16, 3, 1);
+    for (unsigned x = 0; x < 3; x++)
+        set(0, x, 0, (uint16_t)(x * 256)); /* the same low byte */
+    CHECK_INT(image_setup(&scratch, IMAGE_GRAY, false, 16, 1, 1, &err), SLIMSET_OK);
+    memcpy(scratch.plane[0].data, (const uint8_t[]){0, 1}, 2);
+    CHECK_INT(lost(), 2);
+    make(IMAGE_RGB, false, 8, 4, 1); /* colours, not channels: (0,0,0) (1,0,0) (0,1,0) (1,1,0) */
+    for (unsigned x = 0; x < 4; x++) {
+        set(0, x, 0, x & 1);
+        set(1, x, 0, (uint16_t)(x >> 1));
+    }
+    CHECK_INT(image_setup(&scratch, IMAGE_RGB, false, 8, 2, 1, &err), SLIMSET_OK);
+    memcpy(scratch.plane[0].data, (const uint8_t[]){0, 1}, 2);
+    memcpy(scratch.plane[1].data, (const uint8_t[]){0, 1}, 2);
+    memcpy(scratch.plane[2].data, (const uint8_t[]){0, 0}, 2);
+    CHECK_INT(lost(), 2);
 }
 
 int main(void)
@@ -433,7 +459,7 @@ int main(void)
     RUN(test_to_8bit_shift);
     RUN(test_to_8bit_range);
     RUN(test_stats);
-    RUN(test_values);
+    RUN(test_values_lost);
     image_fini(&im);
     image_fini(&scratch);
     return check_done();
