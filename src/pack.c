@@ -88,6 +88,10 @@ static enum slimset_status check_outside(const struct slimset_run *run, struct s
     snprintf(path, sizeof path, "%s", run->out);
     while (stat(path, &out) != 0 && path[0] != '\0') { /* the deepest folder that exists already */
         char *slash = strrchr(path, '/');
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            return err_os(err, "cannot look at %.300s", path);
+        if (strcmp(path, ".") == 0 || strcmp(path, "/") == 0) /* the current folder was removed */
+            return err_set(err, SLIMSET_USAGE, "there is no folder in which %.300s could be", run->out);
         if (slash == NULL)
             snprintf(path, sizeof path, ".");
         else if (slash == path)
@@ -169,10 +173,10 @@ static enum slimset_status take_over(struct pack *p, struct slimset_error *err)
     index_close(&plan);
     if (st == SLIMSET_OK && fresh) { /* clean removed the stage folder */
         close(p->dirs.stage);
+        p->dirs.stage = -1;
         st = io_mkdirs(p->dirs.work, "stage", err);
-        p->dirs.stage = openat(p->dirs.work, "stage", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (st == SLIMSET_OK && p->dirs.stage < 0)
-            st = err_os(err, "opening the stage folder");
+        if (st == SLIMSET_OK)
+            st = io_open_dir(p->dirs.work, "stage", false, &p->dirs.stage, err);
     }
     return st;
 }
@@ -386,8 +390,11 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
         st = io_unlink(p->dirs.work, "publish", err);
     else if (st == SLIMSET_OK)
         st = io_sync_dir(p->dirs.work, ".", err);
-    if (st == SLIMSET_OK && !p->report->unchanged)
+    if (st == SLIMSET_OK && !p->report->unchanged) {
         st = publish_roll(&p->dirs, &rolled, err);
+        if (st == SLIMSET_OK && !rolled)
+            st = err_set(err, SLIMSET_IO, "a finished file has vanished from %.300s meanwhile", p->run->out);
+    }
     if (st == SLIMSET_OK)
         st = publish_clean(&p->dirs, err);
     if (st == SLIMSET_OK)

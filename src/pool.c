@@ -97,6 +97,14 @@ static void worker_end(struct worker *w)
     worker_free(w);
 }
 
+/* A message to a worker. One that has died meanwhile is no error: the next poll sees that and takes its requests back. */
+static enum slimset_status tell_worker(const struct worker *w, const void *data, size_t n, const int *fds, unsigned n_fds,
+                                       struct slimset_error *err)
+{
+    enum slimset_status st = process_send(w->sock, data, n, fds, n_fds, err);
+    return st == SLIMSET_IO && (err->os_errno == EPIPE || err->os_errno == ECONNRESET) ? SLIMSET_OK : st;
+}
+
 static enum slimset_status worker_start(struct pool *p, struct worker *w, struct slimset_error *err)
 {
     int pair[2];
@@ -124,7 +132,7 @@ static enum slimset_status worker_start(struct pool *p, struct worker *w, struct
     st = process_start(w->slow ? "slow" : "fast", pair[1], w->slots_fd, &w->pid, err);
     close(pair[1]);
     if (st == SLIMSET_OK)
-        st = process_send(w->sock, &hello, sizeof hello, NULL, 0, err);
+        st = tell_worker(w, &hello, sizeof hello, NULL, 0, err);
     if (st != SLIMSET_OK)
         worker_free(w);
     return st;
@@ -168,10 +176,7 @@ static enum slimset_status hand_over(struct worker *w, struct flight *f, struct 
         w->cpu_ns = -1;
     w->slots_used |= 1u << slot;
     w->held[w->n++] = f;
-    enum slimset_status st = process_send(w->sock, f->req, request_bytes(f->req), f->fds, f->req->n_fds, err);
-    if (st == SLIMSET_IO && (err->os_errno == EPIPE || err->os_errno == ECONNRESET))
-        return SLIMSET_OK; /* it has died: the next poll sees that and takes its requests back */
-    return st;
+    return tell_worker(w, f->req, request_bytes(f->req), f->fds, f->req->n_fds, err);
 }
 
 /* A worker of the kind with room, the emptiest one; a slow one is started where none runs idle. */

@@ -25,10 +25,11 @@ enum slimset_status process_start(const char *kind, int child_socket, int child_
         return st;
     }
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, s, WORKER_SOCKET);
-    if (m >= 0)
-        posix_spawn_file_actions_adddup2(&actions, m, WORKER_SLOTS_FD);
-    int e = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, env);
+    int e = posix_spawn_file_actions_adddup2(&actions, s, WORKER_SOCKET);
+    if (e == 0 && m >= 0)
+        e = posix_spawn_file_actions_adddup2(&actions, m, WORKER_SLOTS_FD);
+    if (e == 0)
+        e = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, env);
     posix_spawn_file_actions_destroy(&actions);
     close(s);
     if (m >= 0)

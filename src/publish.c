@@ -17,36 +17,48 @@
 
 /* --- OUT ------------------------------------------------------------------------------------------------------ */
 
-static bool exists(int dir, const char *name)
-{
-    struct stat st;
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static bool is_empty(int dir)
-{
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    bool empty = true;
-    struct dirent *e;
-    if (d == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    while ((e = readdir(d)) != NULL)
-        empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
-    closedir(d);
-    return empty;
-}
-
 static enum slimset_status open_folder(int dir, const char *name, int *fd, struct slimset_error *err)
 {
     enum slimset_status st = io_mkdirs(dir, name, err);
     if (st != SLIMSET_OK)
         return st;
-    *fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (dir == AT_FDCWD ? 0 : O_NOFOLLOW));
-    return *fd < 0 ? err_os(err, "opening the folder %s", name) : SLIMSET_OK;
+    return io_open_dir(dir, name, dir == AT_FDCWD, fd, err);
+}
+
+/* Syncs the folders that lead to OUT, which may be new. Those that may not be read are not ours to sync. */
+static enum slimset_status sync_parents(const char *out, struct slimset_error *err)
+{
+    char path[4096];
+    enum slimset_status st = SLIMSET_OK;
+    if (strlen(out) >= sizeof path)
+        return SLIMSET_OK;
+    snprintf(path, sizeof path, "%s", out);
+    for (char *slash; st == SLIMSET_OK && path[0] != '\0'; ) {
+        slash = strrchr(path, '/');
+        snprintf(slash != NULL ? slash + (slash == path) : path, 2, "%s", slash != NULL ? "" : ".");
+        st = io_sync_dir(AT_FDCWD, path, err);
+        if (st != SLIMSET_OK && err->os_errno == EACCES)
+            st = SLIMSET_OK;
+        if (slash == NULL || slash == path)
+            break;
+    }
+    return st;
+}
+
+/* A folder is taken when it is ours or empty. */
+static enum slimset_status enter(const char *out, struct out_dirs *d, struct slimset_error *err)
+{
+    bool index = false, empty = false;
+    uint64_t bytes;
+    enum slimset_status st = io_look(d->out, PUBLISH_WORK, &d->work_existed, &bytes, err);
+    if (st == SLIMSET_OK)
+        st = io_look(d->out, SLIMSET_INDEX_NAME, &index, &bytes, err);
+    if (st != SLIMSET_OK || d->work_existed || index)
+        return st;
+    st = io_is_empty(d->out, &empty, err);
+    if (st == SLIMSET_OK && !empty)
+        st = err_set(err, SLIMSET_USAGE, "%s is not empty and holds no slimset dataset: choose another folder", out);
+    return st == SLIMSET_OK ? sync_parents(out, err) : st;
 }
 
 enum slimset_status publish_open(const char *out, struct out_dirs *d, struct slimset_error *err)
@@ -54,6 +66,8 @@ enum slimset_status publish_open(const char *out, struct out_dirs *d, struct sli
     struct stat s;
     *d = (struct out_dirs){.out = -1, .work = -1, .stage = -1};
     d->out_created = stat(out, &s) != 0;
+    if (d->out_created && errno != ENOENT && errno != ENOTDIR)
+        return err_os(err, "cannot look at the output %s", out);
     if (!d->out_created && !S_ISDIR(s.st_mode))
         return err_set(err, SLIMSET_USAGE, "the output %s is not a folder", out);
     enum slimset_status st = open_folder(AT_FDCWD, out, &d->out, err);
@@ -65,12 +79,9 @@ enum slimset_status publish_open(const char *out, struct out_dirs *d, struct sli
         publish_close(d);
         return st;
     }
-    d->work_existed = exists(d->out, PUBLISH_WORK);
-    if (!d->work_existed && !exists(d->out, SLIMSET_INDEX_NAME) && !is_empty(d->out)) {
-        publish_close(d);
-        return err_set(err, SLIMSET_USAGE, "%s is not empty and holds no slimset dataset: choose another folder", out);
-    }
-    st = open_folder(d->out, PUBLISH_WORK, &d->work, err);
+    st = enter(out, d, err);
+    if (st == SLIMSET_OK)
+        st = open_folder(d->out, PUBLISH_WORK, &d->work, err);
     if (st == SLIMSET_OK)
         st = open_folder(d->work, "stage", &d->stage, err);
     if (st != SLIMSET_OK)
@@ -91,7 +102,7 @@ void publish_close(struct out_dirs *d)
 
 /* --- the files that an index names -------------------------------------------------------------------------------------- */
 
-typedef enum slimset_status name_fn(void *arg, const char *name, struct slimset_error *err);
+typedef enum slimset_status name_fn(void *arg, const char *name, uint64_t bytes, struct slimset_error *err);
 
 static bool is_tree(const struct index *ix)
 {
@@ -113,7 +124,7 @@ static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, s
         if (st == SLIMSET_OK)
             st = index_text(ix, ix->parts[i].name, &text, &n, err);
         if (st == SLIMSET_OK && dataset_part_name(text, n, name))
-            st = fn(arg, name, err);
+            st = fn(arg, name, ix->parts[i].bytes, err);
     }
     for (uint64_t i = 0; tree && st == SLIMSET_OK && i < ix->n_samples; i++) {
         const struct slimset_sample *s;
@@ -126,7 +137,7 @@ static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, s
         for (unsigned k = 0; st == SLIMSET_OK && k < s->n_fields; k++) {
             st = index_text(ix, f[k].name, &field, &field_n, err);
             if (st == SLIMSET_OK && dataset_path(text, n, field, field_n, name))
-                st = fn(arg, name, err);
+                st = fn(arg, name, f[k].bytes, err);
         }
     }
     return st;
@@ -138,8 +149,9 @@ struct names {
     int out;
 };
 
-static enum slimset_status collect(void *arg, const char *name, struct slimset_error *err)
+static enum slimset_status collect(void *arg, const char *name, uint64_t bytes, struct slimset_error *err)
 {
+    (void)bytes;
     struct names *s = arg;
     if (s->n == s->cap) {
         s->cap = 2 * s->cap + 256;
@@ -158,8 +170,9 @@ static int by_hash(const void *pa, const void *pb)
     return *a < *b ? -1 : *a > *b;
 }
 
-static enum slimset_status delete_stale(void *arg, const char *name, struct slimset_error *err)
+static enum slimset_status delete_stale(void *arg, const char *name, uint64_t bytes, struct slimset_error *err)
 {
+    (void)bytes;
     const struct names *s = arg;
     uint64_t h = hash_bytes(name, strlen(name));
     char folder[DATASET_PATH_MAX];
@@ -180,10 +193,11 @@ static enum slimset_status remove_stale(struct out_dirs *d, struct index *now, s
 {
     struct index old = {0};
     struct names names = {.out = d->out};
-    struct slimset_error ignored;
-    if (index_open(d->work, "index.old", SLIMSET_KIND_INDEX, true, &old, &ignored) != SLIMSET_OK)
+    enum slimset_status st = index_open(d->work, "index.old", SLIMSET_KIND_INDEX, true, &old, err);
+    if (st == SLIMSET_NOT_FOUND || st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS)
         return SLIMSET_OK; /* none, or a damaged one: nothing is deleted by guess */
-    enum slimset_status st = each_file(now, collect, &names, err);
+    if (st == SLIMSET_OK)
+        st = each_file(now, collect, &names, err);
     if (st == SLIMSET_OK && names.n > 0)
         qsort(names.hash, names.n, sizeof *names.hash, by_hash);
     if (st == SLIMSET_OK)
@@ -197,15 +211,30 @@ struct move {
     int from, to;
 };
 
+/* Before the old index goes: a file of the new one is staged, or lies in OUT already. */
+static enum slimset_status must_exist(void *arg, const char *name, uint64_t bytes, struct slimset_error *err)
+{
+    const struct move *m = arg;
+    bool there = false;
+    uint64_t now;
+    enum slimset_status st = io_look(m->from, name, &there, &now, err);
+    if (st == SLIMSET_OK && !there)
+        st = io_look(m->to, name, &there, &now, err);
+    if (st != SLIMSET_OK || (there && now == bytes))
+        return st;
+    return err_set(err, SLIMSET_NOT_FOUND, "%s is neither staged nor in the output", name);
+}
+
 /* Renames a staged file into place; one that is not staged is of a shard that did not change. */
-static enum slimset_status move_staged(void *arg, const char *name, struct slimset_error *err)
+static enum slimset_status move_staged(void *arg, const char *name, uint64_t bytes, struct slimset_error *err)
 {
     const struct move *m = arg;
     char folder[DATASET_PATH_MAX];
-    if (!exists(m->from, name))
-        return SLIMSET_OK;
+    bool staged = false;
+    enum slimset_status st = io_look(m->from, name, &staged, &bytes, err);
+    if (st != SLIMSET_OK || !staged)
+        return st;
     const char *slash = strrchr(name, '/');
-    enum slimset_status st = SLIMSET_OK;
     if (slash != NULL) {
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - name), name);
         st = io_mkdirs(m->to, folder, err);
@@ -217,9 +246,14 @@ static enum slimset_status move_staged(void *arg, const char *name, struct slims
 static enum slimset_status finish_roll(struct out_dirs *d, struct slimset_error *err)
 {
     struct index now = {0};
-    if (!exists(d->work, "index.old") || !exists(d->out, SLIMSET_INDEX_NAME))
-        return SLIMSET_OK;
-    enum slimset_status st = index_open(d->out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, true, &now, err);
+    bool old = false, new = false;
+    uint64_t bytes;
+    enum slimset_status st = io_look(d->work, "index.old", &old, &bytes, err);
+    if (st == SLIMSET_OK)
+        st = io_look(d->out, SLIMSET_INDEX_NAME, &new, &bytes, err);
+    if (st != SLIMSET_OK || !old || !new)
+        return st;
+    st = index_open(d->out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, true, &now, err);
     if (st == SLIMSET_OK && !is_tree(&now)) /* of a tree it was done before */
         st = remove_stale(d, &now, err);
     index_close(&now);
@@ -230,18 +264,26 @@ enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimse
 {
     struct index ix = {0};
     struct move move = {d->stage, d->out};
+    bool old = false;
+    uint64_t bytes;
     *rolled = false;
     enum slimset_status st = index_open(d->work, "publish", SLIMSET_KIND_INDEX, true, &ix, err);
     if (st == SLIMSET_NOT_FOUND)
         return finish_roll(d, err);
-    if (st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS) /* was never finished: not a publication */
+    if (st == SLIMSET_OK)
+        st = each_file(&ix, must_exist, &move, err);
+    if (st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS || st == SLIMSET_NOT_FOUND) {
+        index_close(&ix); /* it was never finished, or a file has gone since: not a publication */
         return io_unlink(d->work, "publish", err);
-    if (st == SLIMSET_OK && exists(d->out, SLIMSET_INDEX_NAME)) {
+    }
+    if (st == SLIMSET_OK)
+        st = io_look(d->out, SLIMSET_INDEX_NAME, &old, &bytes, err);
+    if (st == SLIMSET_OK && old) {
         st = io_rename(d->out, SLIMSET_INDEX_NAME, d->work, "index.old", err);
+        if (st == SLIMSET_OK) /* first where it came, then where it went */
+            st = io_sync_dir(d->work, ".", err);
         if (st == SLIMSET_OK)
             st = io_sync_dir(d->out, ".", err);
-        if (st == SLIMSET_OK)
-            st = io_sync_dir(d->work, ".", err);
     }
     if (st == SLIMSET_OK && is_tree(&ix)) /* a file may become a folder, or a folder a file */
         st = remove_stale(d, &ix, err);
@@ -288,17 +330,18 @@ enum slimset_status publish_restage(struct out_dirs *d, char (*fragments)[320], 
 
 enum slimset_status publish_clean(struct out_dirs *d, struct slimset_error *err)
 {
-    int fd = openat(d->work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    enum slimset_status st = SLIMSET_OK;
+    int fd;
+    enum slimset_status st = io_open_dir(d->work, ".", true, &fd, err);
+    DIR *dir = st == SLIMSET_OK ? fdopendir(fd) : NULL;
     struct dirent *e;
     if (dir == NULL) {
-        st = err_os(err, "reading the work folder");
-        if (fd >= 0)
+        if (st == SLIMSET_OK) {
+            st = err_os(err, "reading the work folder");
             close(fd);
+        }
         return st;
     }
-    while (st == SLIMSET_OK && (e = readdir(dir)) != NULL) {
+    while (st == SLIMSET_OK && (errno = 0, e = readdir(dir)) != NULL) {
         bool ours = strncmp(e->d_name, "frag-", 5) == 0 || strcmp(e->d_name, "stage") == 0 ||
                     strcmp(e->d_name, "stage.old") == 0 || strcmp(e->d_name, "plan") == 0 ||
                     strcmp(e->d_name, "plan.new") == 0 || strcmp(e->d_name, "publish") == 0 || strcmp(e->d_name, "spool") == 0 ||
@@ -306,6 +349,8 @@ enum slimset_status publish_clean(struct out_dirs *d, struct slimset_error *err)
         if (ours)
             st = io_remove_tree(d->work, e->d_name, err);
     }
+    if (st == SLIMSET_OK && errno != 0)
+        st = err_os(err, "reading the work folder");
     closedir(dir);
     return st;
 }

@@ -148,12 +148,13 @@ def find_programs(build, python, in_process):
         # Under sanitizers a judge is worth its time only where it uses what was built with them.
         if name or not in_process or "SLIMSET_BUILD" in text_of(source):
             found.append(Program("unit", source, [python, source] + ([os.path.join(build, name)] if name else [])))
-    for suite, pattern in (("cli", "test/cli/run.py"), ("pack", "test/pack/*.py"), ("traps", "test/traps/*.py")):
+    for suite, pattern in (("cli", "test/cli/run.py"), ("pack", "test/pack/*.py"), ("traps", "test/traps/*.py"),
+                           ("crash", "test/crash/*.py")):
         for source in sorted(glob.glob(os.path.join(ROOT, pattern))):
             if os.path.basename(source).startswith("_"):
                 continue  # a module for the others
             # The sandbox and sanitizers do not go together: only scripts that can ask for --in-process.
-            if in_process and suite in ("pack", "traps") and "SLIMSET_IN_PROCESS" not in text_of(source):
+            if in_process and suite in ("pack", "traps", "crash") and "SLIMSET_IN_PROCESS" not in text_of(source):
                 continue
             found.append(Program(suite, source, [python, source]))
     # Fuzz targets carry their own sanitizers: once is enough.
@@ -169,6 +170,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="where the programs are")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--in-process", action="store_true", help="for sanitizer builds")
+    parser.add_argument("--torture", action="store_true", help="the long form of the crash tests, and only these")
     parser.add_argument("names", nargs="*", help="only programs whose path contains one of these")
     args = parser.parse_args()
     build = os.path.abspath(args.build)
@@ -180,11 +182,17 @@ def main():
                SLIMSET_PYTHON=python, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8", NO_COLOR="1")
     if args.in_process:
         env["SLIMSET_IN_PROCESS"] = "1"
+    if args.torture:
+        env["SLIMSET_TORTURE"] = "1"
 
     programs = find_programs(build, python, args.in_process)
     if args.names:
         # "png" means the tests of PNG; its fuzz target is meant by "fuzz" or "fuzz_png"
         programs = [p for p in programs if any(n in p.name and (p.suite != "fuzz" or "fuzz" in n) for n in args.names)]
+    if args.torture:
+        programs = [p for p in programs if p.suite == "crash"]
+        for p in programs:
+            p.limit_s *= 30
     lock = threading.Lock()
 
     def say(program):
@@ -203,7 +211,7 @@ def main():
             sys.stdout.flush()
 
     # The long ones first, so that the last one does not run alone.
-    programs.sort(key=lambda p: (p.suite not in ("pack", "traps"), -p.limit_s, p.name))
+    programs.sort(key=lambda p: (p.suite not in ("pack", "traps", "crash"), -p.limit_s, p.name))
     with ThreadPoolExecutor(max_workers=max(1, args.jobs)) as pool:
         for done in [pool.submit(run_program, p, build, env, say) for p in programs]:
             done.result()

@@ -164,22 +164,66 @@ enum slimset_status io_mkdirs(int dirfd, const char *path, struct slimset_error 
         if (mkdirat(dirfd, part, 0755) < 0) {
             int e = errno;
             struct stat st;
-            if (e != EEXIST || fstatat(dirfd, part, &st, 0) < 0 || !S_ISDIR(st.st_mode)) {
-                errno = e == EEXIST ? ENOTDIR : e;
+            if (e == EEXIST)
+                e = fstatat(dirfd, part, &st, 0) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+            errno = e;
+            if (e != 0)
                 return err_os(err, "cannot create the folder %s", part);
-            }
         }
         part[i] = keep;
     }
     return SLIMSET_OK;
 }
 
+enum slimset_status io_open_dir(int dirfd, const char *path, bool follow, int *fd,
+                                struct slimset_error *err)
+{
+    do
+        *fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+    while (*fd < 0 && errno == EINTR);
+    return *fd < 0 ? err_os(err, "cannot open the folder %s", path) : SLIMSET_OK;
+}
+
+enum slimset_status io_look(int dirfd, const char *name, bool *there, uint64_t *bytes,
+                            struct slimset_error *err)
+{
+    struct stat st;
+    int r = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW);
+    if (r < 0 && errno != ENOENT && errno != ENOTDIR)
+        return err_os(err, "cannot look at %s", name);
+    *there = r == 0;
+    *bytes = r == 0 ? (uint64_t)st.st_size : 0;
+    return SLIMSET_OK;
+}
+
+enum slimset_status io_is_empty(int dirfd, bool *empty, struct slimset_error *err)
+{
+    int fd;
+    enum slimset_status st = io_open_dir(dirfd, ".", true, &fd, err);
+    if (st != SLIMSET_OK)
+        return st;
+    DIR *dir = fdopendir(fd);
+    if (dir == NULL) {
+        st = err_os(err, "cannot list a folder");
+        close(fd);
+        return st;
+    }
+    const struct dirent *e;
+    *empty = true;
+    while ((errno = 0, e = readdir(dir)) != NULL)
+        *empty = *empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
+    if (errno != 0)
+        st = err_os(err, "cannot list a folder");
+    closedir(dir);
+    return st;
+}
+
 enum slimset_status io_sync_dir(int dirfd, const char *path, struct slimset_error *err)
 {
-    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return err_os(err, "cannot open the folder %s", path);
-    enum slimset_status st = SLIMSET_OK;
+    int fd;
+    enum slimset_status st = io_open_dir(dirfd, path, true, &fd, err);
+    if (st != SLIMSET_OK)
+        return st;
     int r;
     do
         r = fsync(fd);
@@ -196,16 +240,16 @@ static enum slimset_status remove_dir(int dirfd, const char *name, int depth,
 {
     if (depth >= IO_DEPTH_MAX)
         return err_set(err, SLIMSET_IO, "cannot remove %s: folders nest too deep", name);
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return errno == ENOENT ? SLIMSET_OK : err_os(err, "cannot open the folder %s", name);
+    int fd;
+    enum slimset_status st = io_open_dir(dirfd, name, false, &fd, err);
+    if (st != SLIMSET_OK)
+        return err->os_errno == ENOENT ? SLIMSET_OK : st;
     DIR *dir = fdopendir(fd);
     if (dir == NULL) {
-        enum slimset_status st = err_os(err, "cannot open the folder %s", name);
+        st = err_os(err, "cannot open the folder %s", name);
         close(fd);
         return st;
     }
-    enum slimset_status st = SLIMSET_OK;
     bool found;
     do { /* removing while listing may hide entries on some file systems: list until none is left */
         found = false;

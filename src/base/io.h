@@ -46,6 +46,16 @@ enum slimset_status io_unlink(int dirfd, const char *name, struct slimset_error 
 /* mkdir -p below dirfd; existing folders are fine. */
 enum slimset_status io_mkdirs(int dirfd, const char *path, struct slimset_error *err);
 
+/* Opens a folder below dirfd ("." for itself); *fd is the caller's. Links only with `follow`. */
+enum slimset_status io_open_dir(int dirfd, const char *path, bool follow, int *fd,
+                                struct slimset_error *err);
+
+/* Whether there is such a name below dirfd, and how long it is. A folder that cannot be looked at
+ * is an error and no answer. */
+enum slimset_status io_look(int dirfd, const char *name, bool *there, uint64_t *bytes,
+                            struct slimset_error *err);
+enum slimset_status io_is_empty(int dirfd, bool *empty, struct slimset_error *err);
+
 /* fsync of a folder below dirfd ("." for itself). File systems that know no sync are accepted
  * silently, here and in io_fsync and io_syncfs: they have nothing better to offer. */
 enum slimset_status io_sync_dir(int dirfd, const char *path, struct slimset_error *err);
