@@ -3,7 +3,9 @@
  * slimset pack and slimset plan: request, run, report, exit status.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "interrupt.h"
 #include "options.h"
@@ -42,8 +44,19 @@ int cmd_pack(int argc, char **argv)
     int exit_status = 2;
     memset(&report, 0, sizeof report);
     memset(&err, 0, sizeof err);
+    char folder[4096];
+    const char **words = calloc((size_t)argc + 2, sizeof *words); /* parsing compacts argv */
+    bool noted = words != NULL && getcwd(folder, sizeof folder) != NULL;
+    for (int i = 0; noted && i < argc; i++)
+        words[i + 1] = argv[i];
     if (!pack_request_parse(&r, argc, argv, &exit_status))
         goto out;
+    /* For verify --fix; a list of files on standard input cannot be read again. */
+    if (noted && (r.run.files_from == NULL || strcmp(r.run.files_from, "-") != 0)) {
+        words[0] = folder;
+        r.run.words = words;
+        r.run.n_words = (size_t)argc + 1;
+    }
     progress_init(&p, &r.shown);
     if (r.bare_resize != NULL) {
         char text[160];
@@ -75,6 +88,7 @@ int cmd_pack(int argc, char **argv)
         fprintf(stderr, "slimset %s: %llu inputs were rejected\n", argv[0],
                 (unsigned long long)report.rejects);
 out:
+    free(words);
     pack_request_fini(&r);
     return exit_status;
 }

@@ -11,6 +11,7 @@
 #include "print.h"
 #include "slimset/pack.h"
 #include "text.h"
+#include "verify_fix.h"
 
 static struct slimset_text text_of(const char *s)
 {
@@ -99,12 +100,13 @@ int cmd_verify(int argc, char **argv)
     struct options o;
     struct slimset_verify_report report;
     struct slimset_error err;
-    bool decode = false, json = false;
+    bool decode = false, json = false, fix = false;
     uint64_t jobs = 0;
     options_init(&o, "verify", argc, argv);
     for (int id; (id = options_next(&o)) != 0;) {
         switch (id) {
         case OPT_DECODE: decode = true; break;
+        case OPT_FIX: fix = true; break;
         case OPT_JSON: json = true; break;
         case OPT_JOBS:
             if (!options_number(&o, 1, 1024, &jobs))
@@ -113,10 +115,21 @@ int cmd_verify(int argc, char **argv)
         default: return o.exit_status;
         }
     }
-    if (o.n_args != 1)
+    if (o.n_args != 1 && !(fix && o.n_args > 1))
         return options_fail(&o, "one dataset is wanted, %zu were given", o.n_args);
-    enum slimset_status st = slimset_verify(
-        o.args[0], decode, (unsigned)jobs, json ? finding_json : finding_line, NULL, &report, &err);
+    char *out = realpath(o.args[0], NULL); /* --fix changes the working folder */
+    slimset_finding_fn *fn = json ? finding_json : finding_line;
+    enum slimset_status st = slimset_verify(o.args[0], decode, (unsigned)jobs, fn, NULL, &report, &err);
+    bool damaged = st == SLIMSET_DAMAGED || (st == SLIMSET_NOT_FOUND && out != NULL);
+    if (fix && damaged) {
+        int status = verify_fix(o.args[0], o.args + 1, o.n_args - 1, (unsigned)jobs, json);
+        if (status != 0) {
+            free(out);
+            return print_finish("verify", status);
+        }
+        st = slimset_verify(out != NULL ? out : o.args[0], decode, (unsigned)jobs, fn, NULL, &report, &err);
+    }
+    free(out);
     if (st != SLIMSET_OK && st != SLIMSET_DAMAGED)
         return print_finish("verify", print_error("verify", &err));
     summary(&report, json);

@@ -128,6 +128,8 @@ const struct option_row option_table[] = {
 
     {OPT_DECODE, "decode", 0, VERB_VERIFY, GROUP_RUN, ARG_WORD, false, false, NULL, NULL,
      "decode every image too, and compare its size with the index"},
+    {OPT_FIX, "fix", 0, VERB_VERIFY, GROUP_RUN, ARG_WORD, false, false, NULL, NULL,
+     "build again what is damaged, from the sources it was packed from or from SRC"},
 
     {OPT_REJECTS, "rejects", 0, VERB_LS, GROUP_LIST, ARG_WORD, false, false, NULL, NULL,
      "inputs that could not be converted, with the reason"},
@@ -207,10 +209,12 @@ const struct verb_row verb_table[] = {
      "the "
      "sample's image is meant.",
      "slimset get packed 0001 jpg -o 0001.jpg\tone image\n"},
-    {VERB_VERIFY, "verify", "OUT", "check a dataset for damage",
+    {VERB_VERIFY, "verify", "OUT [SRC...]", "check a dataset for damage",
      "Checks the index, and every shard against the sizes and checksums in it. Exit status 4 when "
-     "there is damage.",
-     "slimset verify packed --decode\tdecode every image too\n"},
+     "there is damage. --fix builds damaged files again, byte for byte as they were, where the "
+     "sources still are what was packed; SRC says where they are now.",
+     "slimset verify packed --decode\tdecode every image too\n"
+     "slimset verify --fix packed\tmend what is damaged\n"},
     {VERB_HELP, "help", "[VERB]", "show help", "Shows what there is, or the help of a verb.",
      "slimset help --man | man -l -\tthe manual page\n"},
     {VERB_VERSION, "version", "", "show the version", "Shows the version of the program.", NULL},

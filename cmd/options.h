@@ -74,7 +74,7 @@ enum option_id {
     OPT_CSV, OPT_REJECTS, OPT_LEFT_OUT, OPT_SHARDS, OPT_FIELDS, OPT_META, OPT_SPLIT, OPT_CLASS,
     OPT_KEY, OPT_NOTE, OPT_LIMIT,
     /* verify */
-    OPT_DECODE,
+    OPT_DECODE, OPT_FIX,
     /* help */
     OPT_MAN
 };

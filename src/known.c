@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "known.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/io.h"
 
-#define STAT_MAGIC "slimstat"
+#define STAT_MAGIC "slimsta2"
 
 struct stat_header {
     char magic[8];
-    uint64_t n, hash;
+    uint64_t n, hash;     /* records; of them and the words behind them */
+    uint64_t words_bytes; /* each word with its NUL */
     uint64_t index_hash; /* of the index it belongs to: one of another index tells of other content */
 };
 
@@ -21,28 +24,73 @@ static int by_path(const void *pa, const void *pb)
     return a->path_hash < b->path_hash ? -1 : a->path_hash > b->path_hash;
 }
 
+/* The whole file behind its header; false when there is none or it is not whole. */
+static bool read_stat(int work_dir, struct stat_header *h, uint8_t **data, size_t *n)
+{
+    struct slimset_error ignored;
+    if (io_read_file(work_dir, "stat", (size_t)1 << 34, data, n, &ignored) != SLIMSET_OK)
+        return false;
+    bool ok = *n >= sizeof *h;
+    if (ok) {
+        memcpy(h, *data, sizeof *h);
+        *n -= sizeof *h;
+        memmove(*data, *data + sizeof *h, *n);
+        ok = memcmp(h->magic, STAT_MAGIC, 8) == 0 && h->words_bytes <= *n &&
+             (*n - h->words_bytes) % sizeof(struct known_input) == 0 &&
+             h->n == (*n - h->words_bytes) / sizeof(struct known_input) && h->hash == hash_bytes(*data, *n);
+    }
+    if (!ok) {
+        free(*data);
+        *data = NULL;
+    }
+    return ok;
+}
+
 static bool load_stat(struct known *k, int work_dir, const struct index *ix)
 {
     uint8_t *data = NULL;
     size_t n;
     struct stat_header h;
-    struct slimset_error ignored;
-    if (io_read_file(work_dir, "stat", (size_t)1 << 34, &data, &n, &ignored) != SLIMSET_OK)
+    if (!read_stat(work_dir, &h, &data, &n))
         return false;
-    bool ok = n >= sizeof h;
-    if (ok) {
-        memcpy(&h, data, sizeof h);
-        ok = memcmp(h.magic, STAT_MAGIC, 8) == 0 && h.n == (n - sizeof h) / sizeof(struct known_input) &&
-             h.index_hash == ix->header->header_hash && h.hash == hash_bytes(data + sizeof h, n - sizeof h);
-    }
-    if (ok) {
-        memmove(data, data + sizeof h, n - sizeof h);
-        k->input = (struct known_input *)(void *)data;
-        k->n = h.n;
-    } else {
+    if (h.index_hash != ix->header->header_hash) {
         free(data);
+        return false;
     }
-    return ok;
+    k->input = (struct known_input *)(void *)data;
+    k->n = h.n;
+    return true;
+}
+
+enum slimset_status slimset_noted_words(const char *out, char ***words, size_t *n, struct slimset_error *err)
+{
+    uint8_t *data = NULL;
+    size_t bytes;
+    struct stat_header h = {0};
+    int dir = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int work = dir >= 0 ? openat(dir, ".slimset", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool found = work >= 0 && read_stat(work, &h, &data, &bytes);
+    if (work >= 0)
+        close(work);
+    if (dir >= 0)
+        close(dir);
+    const char *text = found ? (const char *)data + bytes - h.words_bytes : "";
+    *n = 0;
+    for (size_t i = 0; i < h.words_bytes; i++)
+        *n += text[i] == '\0';
+    found = found && *n > 0 && text[h.words_bytes - 1] == '\0';
+    char **to = found ? malloc((*n + 1) * sizeof *to + h.words_bytes) : NULL;
+    if (to != NULL) {
+        char *at = memcpy(to + *n + 1, text, h.words_bytes);
+        for (size_t i = 0; i < *n; i++, at += strlen(at) + 1)
+            to[i] = at;
+        to[*n] = NULL;
+    }
+    free(data);
+    if (!found)
+        return err_set(err, SLIMSET_NOT_FOUND, "%.300s does not tell what it was packed from", out);
+    *words = to;
+    return to != NULL ? SLIMSET_OK : err_nomem(err, h.words_bytes);
 }
 
 /* The original path of field i, on a walk over all of them. */
@@ -110,13 +158,20 @@ static enum slimset_status fill_hashes(struct known *k, struct index *ix, struct
     return st;
 }
 
-enum slimset_status known_save(const struct listing *l, struct index *ix, int work_dir, struct slimset_error *err)
+enum slimset_status known_save(const struct listing *l, struct index *ix, const struct slimset_run *run, int work_dir,
+                               struct slimset_error *err)
 {
     struct stat_header h = {.magic = STAT_MAGIC, .n = l->n_entries, .index_hash = ix->header->header_hash};
-    struct known k = {.input = calloc(l->n_entries + 1, sizeof *k.input), .n = l->n_entries};
+    for (size_t i = 0; i < run->n_words; i++)
+        h.words_bytes += strlen(run->words[i]) + 1;
+    size_t bytes = l->n_entries * sizeof(struct known_input) + h.words_bytes;
+    struct known k = {.input = calloc(1, bytes + sizeof *k.input), .n = l->n_entries};
     int fd = -1;
     if (k.input == NULL)
-        return err_nomem(err, l->n_entries * sizeof *k.input);
+        return err_nomem(err, bytes);
+    char *word = (char *)(k.input + k.n);
+    for (size_t i = 0; i < run->n_words; i++)
+        word = stpcpy(word, run->words[i]) + 1;
     for (size_t i = 0; i < l->n_entries; i++) {
         const struct entry *e = &l->entries[i];
         k.input[i] = (struct known_input){.path_hash = hash_bytes(e->path, e->path_bytes), .bytes = e->bytes,
@@ -124,13 +179,13 @@ enum slimset_status known_save(const struct listing *l, struct index *ix, int wo
     }
     qsort(k.input, k.n, sizeof *k.input, by_path);
     enum slimset_status st = fill_hashes(&k, ix, err);
-    h.hash = hash_bytes(k.input, k.n * sizeof *k.input);
+    h.hash = hash_bytes(k.input, bytes);
     if (st == SLIMSET_OK)
         st = io_create(work_dir, "stat.new", &fd, err);
     if (st == SLIMSET_OK)
         st = io_write(fd, &h, sizeof h, "stat", err);
     if (st == SLIMSET_OK)
-        st = io_write(fd, k.input, k.n * sizeof *k.input, "stat", err);
+        st = io_write(fd, k.input, bytes, "stat", err);
     if (fd >= 0) {
         struct slimset_error ignored;
         enum slimset_status closed = io_close(fd, "stat", st == SLIMSET_OK ? err : &ignored);

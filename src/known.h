@@ -28,7 +28,8 @@ const struct known_input *known_find(const struct known *k, const struct entry *
 /* Is the entry by size, time and inode still what it was? */
 bool known_same_stat(const struct known_input *in, const struct entry *e);
 
-/* Writes the stat file for the listing: hashes from the published index. */
-enum slimset_status known_save(const struct listing *l, struct index *ix, int work_dir, struct slimset_error *err);
+/* Writes the stat file for the listing: hashes from the published index; and the words of the run. */
+enum slimset_status known_save(const struct listing *l, struct index *ix, const struct slimset_run *run, int work_dir,
+                               struct slimset_error *err);
 
 #endif

@@ -150,6 +150,10 @@ static enum slimset_status take_over(struct pack *p, struct slimset_error *err)
     bool own = unfinished && index_meta(&plan, "run.forced", &value, &n) &&
                recipe_compare(&p->recipe_text, &plan, p->run->out, err) == SLIMSET_OK;
     bool fresh = p->run->force && !own;
+    if (unfinished && p->run->repair && !index_meta(&plan, "run.repair", &value, &n)) {
+        index_close(&plan);
+        return err_set(err, SLIMSET_DIFFERS, "an update of %.200s has not finished: run the same pack again, then verify", p->run->out);
+    }
     if (st == SLIMSET_NOT_FOUND || st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS)
         st = SLIMSET_OK; /* a torn plan: its run had not begun to write */
     if (st == SLIMSET_OK && !p->run->force) {
@@ -184,8 +188,9 @@ static enum slimset_status take_over(struct pack *p, struct slimset_error *err)
 static enum slimset_status write_plan(struct pack *p, struct slimset_error *err)
 {
     const struct plan *plan = &p->plan;
-    static const char forced[] = "run.forced=1\n";
-    size_t forced_n = p->run->force ? sizeof forced - 1 : 0;
+    /* what another run than one of its kind must not go on with */
+    const char *forced = p->run->force ? "run.forced=1\n" : pack_repairs(p) ? "run.repair=1\n" : "";
+    size_t forced_n = strlen(forced);
     struct index_counts counts = {.meta_bytes = p->recipe_text.len + forced_n, .splits = plan->n_splits, .classes = plan->n_classes,
                                   .fields_rules = plan->n_rules, .shards = plan->n_shards};
     struct index_writer *w = NULL;
@@ -400,7 +405,7 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
     if (st == SLIMSET_OK)
         st = index_open(p->dirs.out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, false, &now, err);
     if (st == SLIMSET_OK)
-        st = known_save(&p->plan.listing, &now, p->dirs.work, err);
+        st = known_save(&p->plan.listing, &now, p->run, p->dirs.work, err);
     if (st == SLIMSET_OK)
         st = tell_oversized(p, &now, err);
     if (st == SLIMSET_OK)
@@ -448,7 +453,8 @@ static enum slimset_status pack_all(struct pack *p, struct slimset_error *err)
     }
     if (st != SLIMSET_OK)
         return st;
-    announce(p);
+    if (!pack_repairs(p))
+        announce(p);
     if (p->run->dry_run) {
         p->report->samples = p->plan.n_samples;
         p->report->rejects = p->rejects_before;
@@ -475,7 +481,9 @@ static enum slimset_status pack_all(struct pack *p, struct slimset_error *err)
         st = write_plan(p, err);
     if (st == SLIMSET_OK)
         st = run_to_do(p, err);
-    return st == SLIMSET_OK ? finish(p, err) : st;
+    if (st != SLIMSET_OK)
+        return st;
+    return pack_repairs(p) ? repair_finish(p, err) : finish(p, err);
 }
 
 enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const struct slimset_run *run, struct slimset_report *report,

@@ -35,6 +35,19 @@ struct pack {
  * reading them) and its files are there; resumed when an interrupted run left a fragment for these very inputs. */
 enum slimset_status pack_sort_shards(struct pack *p, struct slimset_error *err);
 
+/* Did an interrupted run leave a fragment for just these inputs, and are its files staged? */
+bool pack_fragment_is_good(struct pack *p, size_t shard);
+
+/* run->repair with an index to go by, in place of pack_sort_shards' comparison and of what follows the pipeline (repair.c): shards
+ * whose files are whole are kept, the others are to do; those that come out as the index says are published.
+ * SLIMSET_DAMAGED when some did not. */
+static inline bool pack_repairs(const struct pack *p)
+{
+    return p->run->repair && p->old.base != NULL;
+}
+enum slimset_status repair_sort(struct pack *p, struct slimset_error *err);
+enum slimset_status repair_finish(struct pack *p, struct slimset_error *err);
+
 /* Writes the new index as OUT/.slimset/publish: records of kept shards from the old index, of others from their fragments. */
 enum slimset_status pack_write_index(struct pack *p, struct slimset_error *err);
 

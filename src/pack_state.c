@@ -125,8 +125,7 @@ bool pack_tree_files(struct index *ix, int dir, uint64_t first, uint64_t n_sampl
     return true;
 }
 
-/* A fragment of an interrupted run whose inputs are as they were and whose files are staged. */
-static bool fragment_is_good(struct pack *p, size_t shard)
+bool pack_fragment_is_good(struct pack *p, size_t shard)
 {
     char name[320], want[32];
     struct index ix = {0};
@@ -163,8 +162,8 @@ static enum slimset_status refuse_stranger(struct pack *p, struct slimset_error 
             return SLIMSET_OK;
     if (p->known.n == 0 || l->n_entries == 0)
         return SLIMSET_OK;
-    return err_set(err, SLIMSET_DIFFERS, "%.200s holds the dataset of other sources (none of its %zu inputs is among the %zu found now): "
-                   "--force replaces it", p->run->out, p->known.n, l->n_entries);
+    return err_set(err, SLIMSET_DIFFERS, "%.200s holds the dataset of other sources (none of its %zu inputs is among the %zu found now)%s",
+                   p->run->out, p->known.n, l->n_entries, p->run->repair ? "" : ": --force replaces it");
 }
 
 enum slimset_status pack_sort_shards(struct pack *p, struct slimset_error *err)
@@ -182,11 +181,13 @@ enum slimset_status pack_sort_shards(struct pack *p, struct slimset_error *err)
     for (size_t i = 0; st == SLIMSET_OK && i < n; i++) {
         bool same = false;
         p->old_shard[i] = p->old.base != NULL ? find_old_shard(p, i) : SIZE_MAX;
+        if (pack_repairs(p))
+            continue;
         if (p->plan.shards[i].n_samples == 0)
             continue;
         if (p->run->stop != NULL && *p->run->stop)
             return err_set(err, SLIMSET_INTERRUPTED, "interrupted; the same command goes on from here");
-        if (fragment_is_good(p, i)) {
+        if (pack_fragment_is_good(p, i)) {
             p->state[i] = SHARD_RESUMED;
             continue;
         }
@@ -199,6 +200,8 @@ enum slimset_status pack_sort_shards(struct pack *p, struct slimset_error *err)
         }
         p->state[i] = same ? SHARD_KEPT : SHARD_TO_DO;
     }
+    if (st == SLIMSET_OK && pack_repairs(p))
+        st = repair_sort(p, err);
     known_fini(&p->known);
     return st;
 }

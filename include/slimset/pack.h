@@ -128,6 +128,9 @@ struct slimset_run {
     bool verify_inputs;         /* compare by content, not by size and time */
     bool strict;                /* stop at the first reject */
     bool dry_run;               /* plan and predict, write nothing */
+    bool repair;                /* rebuild the files of OUT that are damaged, and nothing else; see slimset_verify */
+    const char *const *words;   /* how this run was asked for: the working folder, then the command word by word; kept in */
+    size_t n_words;             /* OUT/.slimset/stat for slimset_noted_words. NULL, 0: none */
     int64_t max_rejects;        /* -1 none given; a budget */
     double max_rejects_percent; /* < 0 none given */
     unsigned window;            /* samples in flight; 0 = decided */
@@ -139,6 +142,7 @@ struct slimset_run {
 struct slimset_report {
     uint64_t samples, rejects, left_out, junk;  /* in the dataset as it is now */
     uint64_t shards_written, shards_kept;       /* parts, this run */
+    uint64_t shards_lost;                       /* repair: damaged, and their source is not what was packed */
     uint64_t in_bytes, out_bytes;               /* source files of packed samples; what was written for them */
     uint64_t in_pixels, out_pixels;
     uint64_t note[32];                          /* fields with NOTE_ bit i */
@@ -165,6 +169,10 @@ enum slimset_status slimset_recipe_resize(struct slimset_recipe *recipe, const c
 enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const struct slimset_run *run,
                                  struct slimset_report *report, struct slimset_error *err);
 
+/* The words that the last run on OUT was given (struct slimset_run). *words is one allocation, for free(); its strings lie in it,
+ * and a NULL stands behind them. SLIMSET_NOT_FOUND where none are kept. */
+enum slimset_status slimset_noted_words(const char *out, char ***words, size_t *n, struct slimset_error *err);
+
 /* Entry of worker processes: call first in main. Returns -1 when this process is no worker, else its exit status. */
 int slimset_worker_main(int argc, char **argv);
 
@@ -175,7 +183,11 @@ struct slimset_verify_report {
     uint64_t parts, samples, fields, bytes, images_decoded, damaged;
 };
 
-/* Checks index, sizes, checksums, tar structure; decode: also every image and the dimensions the index states (in sandboxed
+/* Damage is mended by slimset_pack with run->repair, the recipe of the dataset and its sources: files whose checksum is wrong are
+ * built again and published only when they are byte for byte what the index says; the index stays as it is. SLIMSET_DAMAGED when
+ * some could not be (report->shards_lost). Where the index itself is damaged or missing, all is packed anew.
+ *
+ * Checks index, sizes, checksums, tar structure; decode: also every image and the dimensions the index states (in sandboxed
  * workers, `jobs` of them). Every finding is reported; SLIMSET_OK with report->damaged == 0, SLIMSET_DAMAGED otherwise. */
 enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs, slimset_finding_fn *fn, void *arg,
                                    struct slimset_verify_report *report, struct slimset_error *err);
