@@ -133,13 +133,13 @@ static enum option_result role_option(struct options *o, int id, struct pack_req
     case OPT_ARRAY: role = SLIMSET_ROLE_ARRAY; break;
     case OPT_COPY: role = SLIMSET_ROLE_COPY; break;
     case OPT_SKIP: break;
-    case OPT_FIELD: r->joins[r->recipe.n_joins++] = (struct slimset_join){o->value}; return TAKEN;
+    case OPT_FIELD: r->joins[r->recipe.n_joins++] = (struct slimset_join){.text = o->value, .role = SLIMSET_RULE_NO_ROLE}; return TAKEN;
     case OPT_MASK_FILTER: r->recipe.mask_filter = (enum slimset_mask_filter)o->choice; return TAKEN;
     case OPT_NO_DETECT: r->recipe.detect = false; return TAKEN;
     case OPT_BOXES: r->recipe.boxes = SLIMSET_BOXES_KEEP; return TAKEN;
     default: return NOT_MINE;
     }
-    r->rules[r->recipe.n_rules++] = (struct slimset_rule){o->value, role};
+    r->rules[r->recipe.n_rules++] = (struct slimset_rule){.glob = o->value, .role = role};
     return TAKEN;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "input.h"
+#include "recipe.h"
 #include "sniff.h"
 
 enum { KEEP_BYTES = 64 << 20, BLOB_BYTES_MAX = 1 << 30 };
@@ -15,7 +16,10 @@ struct converter *converter_new(const struct slimset_recipe *recipe, bool slow)
     struct converter *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
-    c->recipe = *recipe;
+    c->recipe = c->settings[0] = *recipe;
+    c->resizes = recipe_resizes(recipe);
+    for (size_t i = 0; i < recipe->n_settings; i++)
+        c->settings[1 + i] = recipe->settings[i];
     struct image_limits limits = image_limits_default;
     limits.max_pixels = recipe->max_pixels;
     c->decoder = decoder_new(&limits, slow);
@@ -81,8 +85,28 @@ static enum slimset_status image_size(struct converter *c, const struct item_req
  * encoding has no format of its own. */
 static bool boxes_matter(const struct converter *c, const struct item_field *f)
 {
-    return c->recipe.resize != SLIMSET_RESIZE_NONE && c->recipe.boxes == SLIMSET_BOXES_REFUSE &&
+    return c->resizes && c->settings[0].boxes == SLIMSET_BOXES_REFUSE &&
            (f->format == FORMAT_TEXT || f->format == FORMAT_UNKNOWN);
+}
+
+/* Takes the settings of input i. A mask has its image's size unless its own say otherwise. True: they do. */
+static bool take_settings(struct converter *c, const struct item_request *req, uint32_t i)
+{
+    c->recipe = c->settings[req->input[i].settings];
+    if (!convert_is_labels(req->input[i].role) || c->recipe.own_size)
+        return c->recipe.own_size;
+    for (uint32_t k = 0; k < req->n_inputs; k++)
+        if (req->input[k].role == SLIMSET_ROLE_IMAGE) {
+            const struct slimset_recipe *image = &c->settings[req->input[k].settings];
+            c->recipe.resize = image->resize;
+            c->recipe.resize_a = image->resize_a;
+            c->recipe.resize_b = image->resize_b;
+            c->recipe.resize_pixels = image->resize_pixels;
+            c->recipe.resize_factor = image->resize_factor;
+            c->recipe.upscale = image->upscale;
+            break;
+        }
+    return false;
 }
 
 static enum slimset_status one_input(struct converter *c, const struct item_request *req, uint32_t i, const int *fds,
@@ -119,12 +143,13 @@ static enum slimset_status one_input(struct converter *c, const struct item_requ
         return st;
     }
     struct work w = {.in = in, .field = f};
+    bool own_size = take_settings(c, req, i);
     if (req->op == ITEM_CHECK)
         return convert_check(c, data, n, &w, err);
     if (req->op == ITEM_PROBE)
         return convert_probe(c, data, n, &w, err);
     st = convert_image(c, data, n, &w, blob, err);
-    if (st == SLIMSET_OK && w.labels && image_w != 0 && (w.up_w != image_w || w.up_h != image_h))
+    if (st == SLIMSET_OK && w.labels && !own_size && image_w != 0 && (w.up_w != image_w || w.up_h != image_h))
         st = err_bad(err, SLIMSET_REJECT_PAIR, "%u x %u pixels, but the image of its sample has %u x %u upright",
                      w.up_w, w.up_h, image_w, image_h);
     return st;

@@ -42,6 +42,8 @@ struct item_input {
     uint8_t codec;         /* enum slimset_codec; KEEP: bytes stay */
     uint8_t flags;         /* ITEM_SHIFT_16 */
     uint8_t known_bytes;   /* 1: `bytes` must be met exactly */
+    uint8_t settings;      /* 0 the recipe's own, else 1 + number in recipe->settings */
+    uint8_t zero[3];
 };
 
 enum {

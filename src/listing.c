@@ -290,22 +290,32 @@ const char *listing_problem_text(enum slimset_reject reject)
     }
 }
 
-int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e)
+int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e, uint8_t *settings)
 {
+    int role = SLIMSET_RULE_NO_ROLE;
+    if (settings != NULL)
+        *settings = 0;
     const char *base = e->path + e->dir_bytes;
     for (size_t i = recipe->n_rules; i-- > 0;) {
         const char *text = strchr(recipe->rules[i].glob, '/') != NULL ? e->path : base;
-        if (fnmatch(recipe->rules[i].glob, text, 0) == 0)
-            return recipe->rules[i].role;
+        const struct slimset_rule *rule = &recipe->rules[i];
+        if (fnmatch(rule->glob, text, 0) != 0)
+            continue;
+        if (role == SLIMSET_RULE_NO_ROLE)
+            role = rule->role;
+        if (settings != NULL && *settings == 0)
+            *settings = rule->settings;
+        if (role != SLIMSET_RULE_NO_ROLE && (settings == NULL || *settings != 0))
+            break;
     }
-    return -2;
+    return role;
 }
 
 void listing_tell_problem(const struct listing *l, const struct entry *e, const struct walk_settings *settings)
 {
     const struct slimset_run *run = settings->run;
     char name[1024], text[256];
-    if (run->event == NULL || listing_user_role(settings->recipe, e) == -1)
+    if (run->event == NULL || listing_user_role(settings->recipe, e, NULL) == -1)
         return;
     listing_display(l, e, false, name, sizeof name);
     snprintf(text, sizeof text, "%s: %s", slimset_reject_name(e->problem), listing_problem_text(e->problem));

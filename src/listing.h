@@ -129,8 +129,9 @@ void listing_display(const struct listing *l, const struct entry *e, bool one_li
 /* Why an entry with a problem cannot be read, in words; static. */
 const char *listing_problem_text(enum slimset_reject reject);
 
-/* The role that --image, --mask... give an entry's path, -1 --skip, -2 no rule matches. */
-int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e);
+/* The role that --image, --mask... give an entry's path, -1 --skip, -2 no rule with a role matches; *settings, where it is not NULL:
+ * those of the last rule that has some. */
+int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e, uint8_t *settings);
 
 /* Sends an entry with a problem to run->event, as a reject, unless it is skipped. */
 void listing_tell_problem(const struct listing *l, const struct entry *e, const struct walk_settings *settings);

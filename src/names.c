@@ -57,5 +57,9 @@ const char *name_hint(unsigned hint)
 {
     static const char *const word[] = {"none", "mask-folder", "depth-folder"};
     /* 16 + role: the user's own rule, which may differ from role to role. */
+    if (hint >= 32) { /* with settings of its own: what else gives the role (doc/format.md) */
+        hint = hint % 8;
+        hint = hint < 3 ? hint : 16 + hint - 3;
+    }
     return hint >= 16 && hint - 16 <= SLIMSET_ROLE_LABEL ? "user" : LOOK_UP(word, hint);
 }

@@ -39,6 +39,11 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
         return err_set(err, SLIMSET_USAGE, "--shard-size %llu: at least 1 MB", (unsigned long long)r->shard_bytes);
     if (r->alpha == SLIMSET_ALPHA_KEEP && r->output == SLIMSET_OUTPUT_JPEG)
         return err_set(err, SLIMSET_USAGE, "--alpha keep with --codec jpeg: JPEG has no alpha");
+    for (size_t i = 0; i < r->n_settings; i++)
+        if (r->settings[i].alpha == SLIMSET_ALPHA_KEEP && r->settings[i].output == SLIMSET_OUTPUT_JPEG)
+            return err_set(err, SLIMSET_USAGE, "alpha = keep with codec = jpeg: JPEG has no alpha");
+    if (r->n_settings > SLIMSET_SETTINGS_MAX)
+        return err_set(err, SLIMSET_USAGE, "more than %d rules and fields with settings of their own", SLIMSET_SETTINGS_MAX);
     return join_check(r, err);
 }
 
@@ -499,7 +504,7 @@ enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const stru
     st = check_outside(run, err);
     if (st != SLIMSET_OK)
         return st;
-    bool keeps = recipe->resize == SLIMSET_RESIZE_NONE && recipe->output == SLIMSET_OUTPUT_AUTO && !recipe->reencode_all;
+    bool keeps = recipe->resize == SLIMSET_RESIZE_NONE && recipe->output == SLIMSET_OUTPUT_AUTO && !recipe->reencode_all && recipe->n_settings == 0;
     if (keeps && (recipe->quality != 90 || recipe->subsampling != SLIMSET_SUBSAMPLING_420 || !recipe->optimise))
         run_note(run, SLIMSET_EVENT_WARNING, "JPEG settings change nothing here: without --resize or --codec bytes are kept");
     raise_descriptors();

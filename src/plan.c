@@ -122,6 +122,28 @@ enum slimset_status plan_freeze(struct plan *p, struct index *ix, struct slimset
     return st;
 }
 
+/* What the user said of a rule's files, in one byte. Without settings of their own: 16 + role. With them: 32 + 8 * number + what
+ * gives the role: 0 nothing, 1 and 2 a folder's name, 3 + role the user. */
+enum { HINT_USER = 16, HINT_SETTINGS = 32, HINTS = 8, HINT_ROLE = 3 };
+
+static uint8_t hint_byte(enum role_hint folder, int role, uint8_t settings)
+{
+    if (settings == 0)
+        return (uint8_t)(role >= 0 ? HINT_USER + role : (int)folder);
+    return (uint8_t)(HINT_SETTINGS + HINTS * (settings - 1) + (role >= 0 ? HINT_ROLE + role : (int)folder));
+}
+
+uint8_t plan_rule_settings(const struct plan_rule *r)
+{
+    return r->hint >= HINT_SETTINGS ? (uint8_t)((r->hint - HINT_SETTINGS) / HINTS + 1) : 0;
+}
+
+const struct slimset_recipe *plan_settings(const struct plan *p, const struct plan_rule *r)
+{
+    uint8_t settings = plan_rule_settings(r);
+    return settings > 0 && settings <= p->recipe->n_settings ? &p->recipe->settings[settings - 1] : p->recipe;
+}
+
 /* --- rules of entries ----------------------------------------------------------------------------------- */
 
 static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slimset_error *err)
@@ -129,9 +151,12 @@ static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slims
     char name[256];
     size_t n;
     const char *field = keys_field(e, &n);
-    int user = listing_user_role(p->recipe, e);
+    uint8_t settings = 0;
+    int user = listing_user_role(p->recipe, e, &settings);
     if (user < 0)
         user = join_role(p->recipe, e);
+    if (settings == 0 && e->join != 0)
+        settings = p->recipe->joins[e->join - 1].settings;
     if (n >= sizeof name)
         n = sizeof name - 1;
     for (size_t i = 0; i < n; i++)
@@ -144,11 +169,10 @@ static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slims
     enum slimset_role role = role_of_extension(ext, strlen(ext), &known);
     if (role != SLIMSET_ROLE_IMAGE)
         hint = ROLE_HINT_NONE;
-    if (user >= 0)
-        hint = (enum role_hint)(16 + user); /* a rule of the user's is a kind of its own */
+    const uint8_t byte = hint_byte(hint, user, settings); /* a rule of the user's is a kind of its own */
     for (size_t i = 0; i < p->n_rules; i++) {
         struct plan_rule *r = &p->rules[i];
-        if (r->hint == hint && strcmp(r->name, name) == 0) {
+        if (r->hint == byte && strcmp(r->name, name) == 0) {
             e->rule = (uint16_t)i;
             r->n_files++;
             r->bytes += e->bytes;
@@ -165,7 +189,7 @@ static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slims
     }
     p->rules = grown;
     struct plan_rule *r = &grown[p->n_rules];
-    *r = (struct plan_rule){.name = copy, .hint = (uint8_t)hint, .role = role, .by_user = user >= 0, .ratio = 1,
+    *r = (struct plan_rule){.name = copy, .hint = byte, .role = role, .by_user = user >= 0, .ratio = 1,
                             .n_files = 1, .bytes = e->bytes};
     if (user >= 0)
         r->role = (uint8_t)user;
@@ -292,7 +316,7 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
     bool tree = p->recipe->layout == SLIMSET_LAYOUT_TREE;
     enum slimset_status st = SLIMSET_OK;
     for (size_t i = 0; i < l->n_entries; i++) { /* take out what --skip names */
-        if (listing_user_role(p->recipe, &l->entries[i]) == -1) {
+        if (listing_user_role(p->recipe, &l->entries[i], NULL) == -1) {
             st = listing_leave_out(l, l->entries[i].path, l->entries[i].path_bytes, 3, "skipped by --skip", err);
             if (st != SLIMSET_OK)
                 return st;

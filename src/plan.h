@@ -19,7 +19,7 @@ struct plan_rule {
     char *name;            /* "png", "seg.png": lower case; owned */
     char *reason;          /* for people; owned; NULL until settled */
     char *params;          /* of the codec, as the index has them; owned; NULL none */
-    uint8_t hint;          /* enum role_hint */
+    uint8_t hint;          /* enum role_hint, or what a rule of the user's gives (plan.c); with the name it tells rules apart */
     uint8_t role;          /* enum slimset_role */
     uint8_t codec;         /* enum slimset_codec */
     uint8_t flags;         /* ITEM_SHIFT_16 */
@@ -73,6 +73,10 @@ struct plan {
     bool frozen;                    /* decisions came from an earlier run */
     uint64_t recipe_hash;           /* of the recipe's text: part of what ties a shard to how it was made */
 };
+
+/* Which settings the rule's files are made with (item_input.settings), and what these are. */
+uint8_t plan_rule_settings(const struct plan_rule *r);
+const struct slimset_recipe *plan_settings(const struct plan *p, const struct plan_rule *r);
 
 void plan_init(struct plan *p, const struct slimset_recipe *recipe);
 void plan_fini(struct plan *p);

@@ -188,7 +188,7 @@ static unsigned formats_of(const struct plan *p, const struct plan_rule *r, enum
     case SLIMSET_CODEC_KEEP:
         break;
     }
-    if (convert_keeps_pixels(p->recipe))
+    if (p->recipe->n_settings == 0 && convert_keeps_pixels(p->recipe))
         return 0;
     format[0] = FORMAT_JPEG;
     format[1] = FORMAT_PNG;

@@ -109,10 +109,13 @@ static enum slimset_status worker_start(struct pool *p, struct worker *w, struct
 {
     int pair[2];
     struct worker_hello hello = {.recipe = *p->settings.recipe};
+    for (size_t i = 0; i < hello.recipe.n_settings; i++)
+        hello.settings[i] = hello.recipe.settings[i];
     hello.recipe.rules = NULL;
     hello.recipe.n_rules = 0;
     hello.recipe.joins = NULL;
     hello.recipe.n_joins = 0;
+    hello.recipe.settings = NULL;
     enum slimset_status st;
     w->slots_fd = memfd_create("slimset-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (w->slots_fd < 0)

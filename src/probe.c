@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "recipe.h"
 #include "request.h"
 #include "roles.h"
 #include "sniff.h"
@@ -265,8 +266,8 @@ static const char *codec_text(uint8_t codec)
 static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_error *err)
 {
     static const char *const roles[] = {"copy", "image", "mask", "depth map", "array", "label"};
-    const struct slimset_recipe *recipe = pr->p->recipe;
     struct plan_rule *r = &pr->p->rules[i];
+    const struct slimset_recipe *recipe = plan_settings(pr->p, r);
     const struct findings *f = &pr->f[i];
     const char *why_role = settle_role(recipe, r, f), *why_codec = settle_codec(recipe, r, f);
     r->settled = true;
@@ -283,8 +284,16 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
     bool changes = recipe->channels != 0 || recipe->color == SLIMSET_COLOR_SRGB; /* without a codec: in the source's */
     if (r->codec == SLIMSET_CODEC_JPEG || (changes && r->codec == SLIMSET_CODEC_KEEP && most(f->jpeg, f->n)) || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
         snprintf(lossy, sizeof lossy, " quality %d (lossy)", recipe->quality);
-    run_note(pr->run, SLIMSET_EVENT_NOTE, "%s%s: %llu files, %s (%s) -> %s%s (%s)", r->name[0] != '\0' ? "." : "no extension",
-             r->name, (unsigned long long)r->n_files, roles[r->role], why_role, codec_text(r->codec), lossy, why_codec);
+    bool labels = r->role == SLIMSET_ROLE_MASK || r->role == SLIMSET_ROLE_DEPTH;
+    char size[80] = "";
+    if (pr->p->recipe->n_settings > 0 && labels && !recipe->own_size)
+        snprintf(size, sizeof size, ", in the size of its image");
+    else if (pr->p->recipe->n_settings > 0) {
+        snprintf(size, sizeof size, ", resize ");
+        recipe_resize_text(recipe, size + strlen(size), sizeof size - strlen(size));
+    }
+    run_note(pr->run, SLIMSET_EVENT_NOTE, "%s%s: %llu files, %s (%s) -> %s%s%s (%s)", r->name[0] != '\0' ? "." : "no extension",
+             r->name, (unsigned long long)r->n_files, roles[r->role], why_role, codec_text(r->codec), lossy, size, why_codec);
     if (f->n > 0 && f->alpha * 100 > f->n && r->codec == SLIMSET_CODEC_JPEG && r->role == SLIMSET_ROLE_IMAGE)
         run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
                  "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
@@ -307,7 +316,7 @@ static enum slimset_status refuse_boxes(struct probe *pr, struct slimset_error *
     for (size_t i = 0; i <= p->n_rules; i++) {
         const struct findings *f = &pr->f[i];
         char name[512];
-        if (f->boxes == 0 || p->recipe->resize == SLIMSET_RESIZE_NONE || p->recipe->boxes == SLIMSET_BOXES_KEEP)
+        if (f->boxes == 0 || !recipe_resizes(p->recipe) || p->recipe->boxes == SLIMSET_BOXES_KEEP)
             continue;
         listing_display(&p->listing, &p->listing.entries[f->box_entry], true, name, sizeof name);
         return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels (%s), and resizing would move the pixels under them: "
@@ -349,7 +358,7 @@ static enum slimset_status choose_texts(struct probe *pr, const char *ext, struc
 static enum slimset_status look_for_boxes(struct probe *pr, struct slimset_error *err)
 {
     const struct plan *p = pr->p;
-    if (p->recipe->resize == SLIMSET_RESIZE_NONE || p->recipe->boxes != SLIMSET_BOXES_REFUSE)
+    if (!recipe_resizes(p->recipe) || p->recipe->boxes != SLIMSET_BOXES_REFUSE)
         return SLIMSET_OK;
     enum slimset_status st = choose_texts(pr, ".json", err);
     if (st == SLIMSET_OK)
@@ -380,7 +389,7 @@ static enum slimset_status round_of(struct probe *pr, bool again, struct slimset
     for (size_t i = 0; st == SLIMSET_OK && i < pr->p->n_rules; i++) {
         struct plan_rule *r = &pr->p->rules[i];
         if (!r->settled && r->role != SLIMSET_ROLE_COPY && r->role != SLIMSET_ROLE_ARRAY)
-            r->codec = (uint8_t)wanted_codec(pr->p->recipe);
+            r->codec = (uint8_t)wanted_codec(plan_settings(pr->p, r));
         struct findings *f = &pr->f[i];
         qsort(f->file, f->n_files, sizeof f->file[0], by_hash);
         st = look(pr, f->file, f->n_files, i * PROBE_FILES, PROBE_SIZES, err);

@@ -107,7 +107,15 @@ static void line(struct buf *out, struct slimset_error *err, enum slimset_status
     *st = buf_append(out, text, (size_t)n, err);
 }
 
-static void resize_text(const struct slimset_recipe *r, char *text, size_t n)
+bool recipe_resizes(const struct slimset_recipe *r)
+{
+    bool any = r->resize != SLIMSET_RESIZE_NONE;
+    for (size_t i = 0; i < r->n_settings; i++)
+        any |= r->settings[i].resize != SLIMSET_RESIZE_NONE;
+    return any;
+}
+
+void recipe_resize_text(const struct slimset_recipe *r, char *text, size_t n)
 {
     static const char *const box[] = {[SLIMSET_RESIZE_EXACT] = "exact", [SLIMSET_RESIZE_CROP] = "crop", [SLIMSET_RESIZE_PAD] = "pad"};
     switch (r->resize) {
@@ -134,18 +142,51 @@ static void resize_text(const struct slimset_recipe *r, char *text, size_t n)
     }
 }
 
-enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out, struct slimset_error *err)
+/* What is done to pixels: a recipe's own, or settings of some files. */
+static void pixel_text(const struct slimset_recipe *r, const char *prefix, struct buf *out, struct slimset_error *err,
+                       enum slimset_status *st)
 {
     static const char *const output[] = {"auto", "jpeg", "png", "webp", "keep", "raw"};
     static const char *const subsampling[] = {"4:2:0", "4:2:2", "4:4:4"};
     static const char *const alpha[] = {"flatten", "keep", "reject"};
     static const char *const depth[] = {"keep", "8:range"};
+    char resize[64];
+    recipe_resize_text(r, resize, sizeof resize);
+    line(out, err, st, "%sresize=%s", prefix, resize);
+    line(out, err, st, "%supscale=%d", prefix, r->upscale);
+    line(out, err, st, "%scodec=%s", prefix, output[r->output]);
+    line(out, err, st, "%slossless=%d", prefix, r->lossless);
+    line(out, err, st, "%sreencode=%s", prefix, r->reencode_all ? "all" : "needed");
+    line(out, err, st, "%squality=%d", prefix, r->quality);
+    line(out, err, st, "%ssubsampling=%s", prefix, subsampling[r->subsampling]);
+    line(out, err, st, "%soptimise=%d", prefix, r->optimise);
+    line(out, err, st, "%spng-level=%d", prefix, r->png_level);
+    line(out, err, st, "%skeep-metadata=%d", prefix, r->keep_metadata);
+    line(out, err, st, "%salpha=%s #%02x%02x%02x", prefix, alpha[r->alpha], r->background[0], r->background[1], r->background[2]);
+    line(out, err, st, "%scolor=%s", prefix, r->color == SLIMSET_COLOR_SRGB ? "srgb" : "keep");
+    line(out, err, st, "%sdepth=%s %.17g,%.17g", prefix, depth[r->depth], r->depth_lo, r->depth_hi);
+    line(out, err, st, "%schannels=%d", prefix, r->channels);
+    line(out, err, st, "%smask-filter=%s", prefix, r->mask_filter == SLIMSET_MASK_MAJORITY ? "majority" : "nearest");
+}
+
+/* "mask", "mask,settings2", "settings2": what stands before a glob or pattern; "" for nothing. */
+static const char *rule_words(int role, uint8_t settings, char text[40])
+{
+    static const char *const roles[] = {"", "skip", "copy", "image", "mask", "depth-map", "array", "label"};
+    const char *word = roles[role - SLIMSET_RULE_NO_ROLE];
+    if (settings == 0)
+        snprintf(text, 40, "%s%s", word, word[0] != '\0' ? " " : "");
+    else
+        snprintf(text, 40, "%s%ssettings%u ", word, word[0] != '\0' ? "," : "", settings);
+    return text;
+}
+
+enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out, struct slimset_error *err)
+{
     static const char *const classes[] = {"auto", "folder", "none"};
     static const char *const order[] = {"auto", "shuffled", "source"};
-    static const char *const roles[] = {"skip", "copy", "image", "mask", "depth-map", "array", "label"};
     enum slimset_status st = SLIMSET_OK;
-    char resize[64];
-    resize_text(r, resize, sizeof resize);
+    char words[40];
     line(out, err, &st, "tool=slimset %s", SLIMSET_VERSION);
     line(out, err, &st, "codec.jpeg=libjpeg-turbo %s", STRING_OF(LIBJPEG_TURBO_VERSION));
     line(out, err, &st, "codec.zlib=%s", ZLIB_VERSION);
@@ -155,21 +196,7 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     line(out, err, &st, "codec.arch=aarch64");
 #endif
     line(out, err, &st, "layout=%s", r->layout == SLIMSET_LAYOUT_TREE ? "tree" : "shards");
-    line(out, err, &st, "recipe.resize=%s", resize);
-    line(out, err, &st, "recipe.upscale=%d", r->upscale);
-    line(out, err, &st, "recipe.codec=%s", output[r->output]);
-    line(out, err, &st, "recipe.lossless=%d", r->lossless);
-    line(out, err, &st, "recipe.reencode=%s", r->reencode_all ? "all" : "needed");
-    line(out, err, &st, "recipe.quality=%d", r->quality);
-    line(out, err, &st, "recipe.subsampling=%s", subsampling[r->subsampling]);
-    line(out, err, &st, "recipe.optimise=%d", r->optimise);
-    line(out, err, &st, "recipe.png-level=%d", r->png_level);
-    line(out, err, &st, "recipe.keep-metadata=%d", r->keep_metadata);
-    line(out, err, &st, "recipe.alpha=%s #%02x%02x%02x", alpha[r->alpha], r->background[0], r->background[1], r->background[2]);
-    line(out, err, &st, "recipe.color=%s", r->color == SLIMSET_COLOR_SRGB ? "srgb" : "keep");
-    line(out, err, &st, "recipe.depth=%s %.17g,%.17g", depth[r->depth], r->depth_lo, r->depth_hi);
-    line(out, err, &st, "recipe.channels=%d", r->channels);
-    line(out, err, &st, "recipe.mask-filter=%s", r->mask_filter == SLIMSET_MASK_MAJORITY ? "majority" : "nearest");
+    pixel_text(r, "recipe.", out, err, &st);
     line(out, err, &st, "recipe.detect=%d", r->detect);
     line(out, err, &st, "recipe.boxes=%s", r->boxes == SLIMSET_BOXES_KEEP ? "keep" : "refuse");
     line(out, err, &st, "recipe.shard-size=%llu", (unsigned long long)r->shard_bytes);
@@ -182,9 +209,15 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     line(out, err, &st, "recipe.follow=%d", r->follow);
     line(out, err, &st, "recipe.webdataset=%d", r->webdataset);
     for (size_t i = 0; i < r->n_rules; i++)
-        line(out, err, &st, "recipe.rule%zu=%s %s", i, roles[r->rules[i].role + 1], r->rules[i].glob);
+        line(out, err, &st, "recipe.rule%zu=%s%s", i, rule_words(r->rules[i].role, r->rules[i].settings, words), r->rules[i].glob);
     for (size_t i = 0; i < r->n_joins; i++)
-        line(out, err, &st, "recipe.field%zu=%s", i, r->joins[i].text);
+        line(out, err, &st, "recipe.field%zu=%s%s", i, rule_words(r->joins[i].role, r->joins[i].settings, words), r->joins[i].text);
+    for (size_t i = 0; i < r->n_settings; i++) {
+        char prefix[40];
+        snprintf(prefix, sizeof prefix, "recipe.settings%zu.", i + 1);
+        pixel_text(&r->settings[i], prefix, out, err, &st);
+        line(out, err, &st, "%sown-size=%d", prefix, r->settings[i].own_size);
+    }
     return st;
 }
 
@@ -204,7 +237,7 @@ enum slimset_status recipe_compare(const struct buf *text, const struct index *i
 {
     char differs[400] = "", name[64];
     const char *p = (const char *)text->data, *end = p + text->len;
-    size_t rules = 0, joins = 0;
+    size_t rules = 0, joins = 0, settings = 1;
     while (p < end) {
         const char *eq = memchr(p, '=', (size_t)(end - p)), *nl = memchr(p, '\n', (size_t)(end - p));
         size_t n = (size_t)(eq - p), now_n = (size_t)(nl - eq - 1), old_n = 0;
@@ -212,16 +245,20 @@ enum slimset_status recipe_compare(const struct buf *text, const struct index *i
         snprintf(name, sizeof name, "%.*s", (int)n, p);
         rules += strncmp(name, "recipe.rule", 11) == 0;
         joins += strncmp(name, "recipe.field", 12) == 0;
+        settings += strncmp(name, "recipe.settings", 15) == 0 && strstr(name, ".own-size") != NULL;
         if (!index_meta(ix, name, &old, &old_n))
             difference(differs, sizeof differs, p, n, "none", 4, eq + 1, now_n);
         else if (old_n != now_n || memcmp(old, eq + 1, now_n) != 0)
             difference(differs, sizeof differs, p, n, old, old_n, eq + 1, now_n);
         p = nl + 1;
     }
-    for (int i = 0; i < 2; i++) { /* one more than there are now */
+    for (int i = 0; i < 3; i++) { /* one more than there are now */
         const char *old;
         size_t old_n;
-        snprintf(name, sizeof name, "recipe.%s%zu", i == 0 ? "rule" : "field", i == 0 ? rules : joins);
+        if (i == 2)
+            snprintf(name, sizeof name, "recipe.settings%zu.own-size", settings);
+        else
+            snprintf(name, sizeof name, "recipe.%s%zu", i == 0 ? "rule" : "field", i == 0 ? rules : joins);
         if (index_meta(ix, name, &old, &old_n))
             difference(differs, sizeof differs, name, strlen(name), old, old_n, "none", 4);
     }

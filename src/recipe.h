@@ -13,6 +13,12 @@
 /* Appends the lines. */
 enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out, struct slimset_error *err);
 
+/* True when the recipe, or settings of some files, resize. */
+bool recipe_resizes(const struct slimset_recipe *r);
+
+/* "none", "long:512"... */
+void recipe_resize_text(const struct slimset_recipe *r, char *text, size_t n);
+
 /* Compares with what a file of an earlier run says. SLIMSET_DIFFERS: the text names each difference. */
 enum slimset_status recipe_compare(const struct buf *text, const struct index *ix, const char *out, struct slimset_error *err);
 

@@ -34,6 +34,7 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
         in->role = rule->role;
         in->codec = rule->codec;
         in->flags = rule->flags;
+        in->settings = plan_rule_settings(rule);
         enum slimset_status st = listing_open(&p->listing, e, &fd, in, err);
         if (st != SLIMSET_OK) {
             *failed = i;

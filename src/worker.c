@@ -70,7 +70,7 @@ static bool request_is_sane(const struct item_request *req, size_t got, unsigned
         req->slot >= WORKER_SLOTS || got != head + req->n_inputs * sizeof req->input[0])
         return false;
     for (uint32_t i = 0; i < req->n_inputs; i++)
-        if (req->input[i].fd_index >= n_fds)
+        if (req->input[i].fd_index >= n_fds || req->input[i].settings > SLIMSET_SETTINGS_MAX)
             return false;
     return true;
 }
@@ -84,6 +84,9 @@ static int convert_loop(bool slow, uint8_t *slots)
     struct slimset_error err = {0};
     if (receive(&hello, sizeof hello, fds, 0, &n_fds) != sizeof hello)
         return EXIT_PROTOCOL;
+    if (hello.recipe.n_settings > SLIMSET_SETTINGS_MAX)
+        return EXIT_PROTOCOL;
+    hello.recipe.settings = hello.settings;
     if (slow) {
         struct image_limits limits = image_limits_default;
         limits.max_pixels = hello.recipe.max_pixels;

@@ -25,7 +25,8 @@ enum {
 enum worker_kind { WORKER_FAST, WORKER_SLOW, WORKER_LIST };
 
 struct worker_hello {
-    struct slimset_recipe recipe; /* pointers are NULL */
+    struct slimset_recipe recipe; /* pointers are NULL; n_settings counts those below */
+    struct slimset_recipe settings[SLIMSET_SETTINGS_MAX];
 };
 
 struct worker_answer {

@@ -92,7 +92,8 @@ struct slimset_class {
 struct slimset_field_rule {
     slimset_str name;        /* source field: "png", "seg.png", lower case */
     slimset_str reason;      /* why role and codec were chosen, for people */
-    uint8_t hint;            /* 0 none, 1 a mask folder, 2 a depth folder, 16 + role: given by the user */
+    uint8_t hint;            /* 0 none, 1 a mask folder, 2 a depth folder, 16 + role: given by the user; with
+                              * settings n of the recipe: 32 + 8 (n - 1) + (0, 1, 2, or 3 + role) */
     uint8_t role;            /* enum slimset_role */
     uint8_t codec;           /* enum slimset_codec of the output */
     uint8_t flags;           /* 1: 16-bit values may become 8-bit by >> 8 */

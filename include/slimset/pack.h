@@ -49,13 +49,21 @@ enum slimset_order { SLIMSET_ORDER_AUTO = 0, SLIMSET_ORDER_SHUFFLED, SLIMSET_ORD
 /* --image/--mask/--depth-map/--array/--copy/--skip GLOB: the last rule that matches a file's path decides. */
 struct slimset_rule {
     const char *glob;  /* fnmatch against the path below the source, and against the base name when it has no "/" */
-    int role;          /* enum slimset_role, or -1: skip */
+    int role;          /* enum slimset_role, -1: skip, or SLIMSET_RULE_NO_ROLE */
+    uint8_t settings;  /* 0: the recipe's own, else 1 + number in recipe->settings; the last rule with one that matches decides */
+};
+
+enum {
+    SLIMSET_RULE_NO_ROLE = -2, /* the rule gives settings only */
+    SLIMSET_SETTINGS_MAX = 28  /* the index has a byte for role and settings of a rule */
 };
 
 /* --field NAME=PATTERN: files of other folders that belong to a sample. {} in PATTERN is the stem that joins; src/pattern.h has
  * the rules. Of several patterns that match a file the last one counts. */
 struct slimset_join {
     const char *text;  /* "mask=masks/{}.png" */
+    int role;          /* as of a rule; SLIMSET_RULE_NO_ROLE: as NAME says */
+    uint8_t settings;  /* as of a rule, where no rule has any */
 };
 
 struct slimset_recipe {
@@ -95,6 +103,9 @@ struct slimset_recipe {
     size_t n_rules;
     const struct slimset_join *joins; /* in order of the command line; NULL when n_joins is 0 */
     size_t n_joins;
+    const struct slimset_recipe *settings; /* what some files are made with: of each only the members about pixels count, from resize to channels */
+    size_t n_settings;                     /* at most SLIMSET_SETTINGS_MAX */
+    bool own_size;                    /* in settings: a mask or depth map with these has a size of its own, not its image's */
 };
 
 enum slimset_event_kind {

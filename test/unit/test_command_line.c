@@ -118,8 +118,8 @@ static void test_rules_in_order(void)
     CHECK(parse("--mask a/* s --image=b -o o --skip c --depth-map d --array e --copy f --no-detect "
                 "--boxes keep"));
     static const struct slimset_rule want[] = {
-        {"a/*", SLIMSET_ROLE_MASK}, {"b", SLIMSET_ROLE_IMAGE}, {"c", -1},
-        {"d", SLIMSET_ROLE_DEPTH}, {"e", SLIMSET_ROLE_ARRAY}, {"f", SLIMSET_ROLE_COPY}};
+        {"a/*", SLIMSET_ROLE_MASK, 0}, {"b", SLIMSET_ROLE_IMAGE, 0}, {"c", -1, 0},
+        {"d", SLIMSET_ROLE_DEPTH, 0}, {"e", SLIMSET_ROLE_ARRAY, 0}, {"f", SLIMSET_ROLE_COPY, 0}};
     CHECK_INT(request.recipe.n_rules, 6);
     for (size_t i = 0; i < request.recipe.n_rules && i < 6; i++) {
         CHECK_STR(request.recipe.rules[i].glob, want[i].glob);

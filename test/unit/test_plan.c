@@ -300,11 +300,11 @@ static void test_rules_by_field(void)
 
 static void test_rules_of_the_user(void)
 {
-    struct slimset_rule r[] = {{"*.png", SLIMSET_ROLE_MASK},
-                               {"raw/*", SLIMSET_ROLE_IMAGE},
-                               {"*.jpg", -1},
-                               {"keep.jpg", SLIMSET_ROLE_IMAGE},
-                               {"*.txt", SLIMSET_ROLE_COPY}};
+    struct slimset_rule r[] = {{"*.png", SLIMSET_ROLE_MASK, 0},
+                               {"raw/*", SLIMSET_ROLE_IMAGE, 0},
+                               {"*.jpg", -1, 0},
+                               {"keep.jpg", SLIMSET_ROLE_IMAGE, 0},
+                               {"*.txt", SLIMSET_ROLE_COPY, 0}};
     fresh_recipe();
     recipe.rules = r;
     recipe.n_rules = 5;

@@ -195,14 +195,27 @@ static void test_text(void)
 static void test_every_member_is_in_the_text(void)
 {
     struct slimset_recipe base, r;
-    struct slimset_rule rules[] = {{"*.png", SLIMSET_ROLE_MASK},
-                                   {"*.tif", -1},
-                                   {"*.png", SLIMSET_ROLE_IMAGE},
-                                   {"*.pn", SLIMSET_ROLE_MASK}};
+    struct slimset_rule rules[] = {{"*.png", SLIMSET_ROLE_MASK, 0},
+                                   {"*.tif", -1, 0},
+                                   {"*.png", SLIMSET_ROLE_IMAGE, 0},
+                                   {"*.pn", SLIMSET_ROLE_MASK, 0}};
+    struct slimset_join joins[] = {{"mask=m/{}.png", SLIMSET_RULE_NO_ROLE, 0},
+                                   {"image=m/{}.png", SLIMSET_RULE_NO_ROLE, 0},
+                                   {"mask=m/{}.png", SLIMSET_ROLE_COPY, 0},
+                                   {"mask=m/{}.png", SLIMSET_RULE_NO_ROLE, 1}};
+    struct slimset_recipe settings[3];
+    for (int i = 0; i < 3; i++)
+        slimset_recipe_init(&settings[i]);
+    settings[1].quality = 17;
+    settings[2].own_size = true;
     slimset_recipe_init(&base);
     CHECK_INT(slimset_recipe_resize(&base, "exact:8x9", &err), SLIMSET_OK);
     base.rules = rules;
     base.n_rules = 1;
+    base.joins = joins;
+    base.n_joins = 1;
+    base.settings = settings;
+    base.n_settings = 1;
     struct buf before = text_of(&base), after;
 #define CHANGES(what)                                                                              \
     do {                                                                                           \
@@ -250,6 +263,15 @@ static void test_every_member_is_in_the_text(void)
     CHANGES(r.rules = rules + 1);
     CHANGES(r.rules = rules + 2);
     CHANGES(r.rules = rules + 3);
+    CHANGES(r.n_joins = 0);
+    CHANGES(r.n_joins = 2);
+    CHANGES(r.joins = joins + 1);
+    CHANGES(r.joins = joins + 2);
+    CHANGES(r.joins = joins + 3);
+    CHANGES(r.n_settings = 0);
+    CHANGES(r.n_settings = 2);
+    CHANGES(r.settings = settings + 1);
+    CHANGES(r.settings = settings + 2);
     CHANGES((r.resize = SLIMSET_RESIZE_AREA, r.resize_pixels = 5));
     CHANGES((r.resize = SLIMSET_RESIZE_SCALE, r.resize_factor = 0.5));
     buf_fini(&before);
@@ -305,7 +327,7 @@ static bool says(const char *text, const char *a, const char *b, const char *c)
 static void test_compare(void)
 {
     struct slimset_recipe a, b;
-    struct slimset_rule rules[] = {{"masks/*", SLIMSET_ROLE_MASK}, {"*.tif", -1}};
+    struct slimset_rule rules[] = {{"masks/*", SLIMSET_ROLE_MASK, 0}, {"*.tif", -1, 0}};
     slimset_recipe_init(&a);
     slimset_recipe_init(&b);
     CHECK_STR(compare(&a, &b), "");
@@ -328,6 +350,22 @@ static void test_compare(void)
     c.n_rules = 1;
     CHECK(says(compare(&b, &c), "*.tif", "none", "rule"));
     CHECK(says(compare(&c, &b), "*.tif", "none", "rule"));
+    struct slimset_join joins[] = {{"image=a/{}.png", SLIMSET_RULE_NO_ROLE, 0}, {"mask=b/{}.png", SLIMSET_ROLE_MASK, 2}};
+    struct slimset_recipe settings[] = {a, a};
+    settings[1].quality = 33;
+    rules[0].settings = 1;
+    b.joins = joins;
+    b.n_joins = b.n_settings = 2;
+    b.settings = settings;
+    CHECK_STR(compare(&b, &b), "");
+    c = b; /* one of each less */
+    c.n_joins = c.n_settings = 1;
+    CHECK(says(compare(&b, &c), "field1: mask,settings2 mask=b/{}.png -> none", "settings2.own-size: 0 -> none", "field1"));
+    CHECK(says(compare(&c, &b), "field1: none -> mask,settings2 mask=b/{}.png", "settings2.quality", "none"));
+    struct slimset_recipe other[] = {a, a};
+    c = b;
+    c.settings = other;
+    CHECK(says(compare(&b, &c), "settings2.quality: 33 -> 90", "OUT", "--force"));
 }
 
 /* Very many differences still make one text that ends properly. */
@@ -337,7 +375,7 @@ static void test_compare_everything(void)
     char glob[600];
     memset(glob, 'g', sizeof glob);
     glob[sizeof glob - 1] = '\0';
-    struct slimset_rule rules[] = {{glob, 1}, {glob, 2}, {glob, 3}};
+    struct slimset_rule rules[] = {{glob, 1, 0}, {glob, 2, 0}, {glob, 3, 0}};
     slimset_recipe_init(&a);
     b = a;
     b.quality = 1;
