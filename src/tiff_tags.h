@@ -33,7 +33,11 @@ struct tiff_tags {
     uint32_t extra_n;     /* entries of ExtraSamples */
     uint32_t extra_first; /* its first entry: 0 unspecified, 1 associated alpha, 2 unassociated */
     bool gray_palette;    /* photometric 3: every entry has R = G = B */
+    bool tiled;
+    uint64_t per_plane;   /* strips or tiles of one plane */
     uint8_t orientation;  /* 1..8 */
+    uint8_t orientation_bytes;
+    size_t orientation_at; /* where a value lies that is none of 1..8, in so many bytes; 0: nowhere */
     uint32_t pages;       /* directories in the chain */
     const uint8_t *icc;   /* inside the file, or NULL */
     size_t icc_bytes;

@@ -8,6 +8,7 @@
 #ifdef HAVE_VIPS
 
 #include "container.h"
+#include "tiff_mend.h"
 #include "tiff_tags.h"
 #include "vips_load.h"
 
@@ -19,6 +20,8 @@ struct source {
     unsigned shift_from; /* stored bits that libvips moved to the top of 8 or 16; 0: full range
                             already */
     bool premultiplied;
+    bool by_plane;           /* a TIFF whose planes are read one by one */
+    struct tiff_tags tiff;
     bool ink_is_high;           /* CMYK samples grow with the ink */
     uint8_t spare;              /* bands behind the planes that libvips adds and nobody gets */
     enum slimset_reject refuse; /* pixels that cannot be handed out: why */
@@ -54,10 +57,9 @@ static const char *tiff_unsupported(const struct tiff_tags *t)
         return "TIFF in CIELAB, LogLuv, CFA or another colour space that is not RGB, gray or CMYK";
     if (t->photometric == TIFF_SEPARATED && t->ink_set != 1)
         return "TIFF with inks other than CMYK";
-    /* libvips interleaves the planes of RGB and CMYK rightly, but skips rows of other kinds. */
-    if (t->planar == 2 && t->samples > 1 && t->photometric != TIFF_RGB &&
-        t->photometric != TIFF_SEPARATED)
-        return "TIFF with gray and alpha in separate planes";
+    if (t->planar == 2 && t->samples > 1 &&
+        (t->photometric == TIFF_YCBCR || t->photometric == TIFF_PALETTE))
+        return "TIFF with YCbCr or a palette in separate planes";
     if (t->sample_format > 3)
         return "TIFF with complex samples";
     if (t->sample_format == 2)
@@ -109,7 +111,14 @@ static enum slimset_status tiff_header(const uint8_t *data, size_t n, struct sou
                        "TIFF with %u samples per pixel where %u are needed", t.samples, colours);
     /* libvips divides colour by associated alpha itself, but not rightly for 16-bit CMYK. */
     bool associated = t.extra_first == 1 && info->colour != IMAGE_CMYK;
+    /* libvips interleaves the planes of RGB and CMYK in strips rightly, but refuses tiles and skips
+     * rows of other kinds. */
+    s->by_plane = t.planar == 2 &&
+                  (t.tiled || (t.samples > 1 && t.photometric != TIFF_RGB &&
+                               t.photometric != TIFF_SEPARATED));
+    s->tiff = t;
     info->alpha = t.samples == colours + 1 && t.extra_n == 1 && (associated || t.extra_first == 2);
+    s->premultiplied = s->by_plane && info->alpha && associated;
     uint32_t bands = image_colour_planes(info->colour) + t.samples - colours - info->alpha;
     info->channels = to_u8(bands);
     if (info->is_float)
@@ -262,7 +271,8 @@ static void split16(const uint16_t *row, unsigned bands, uint32_t w, unsigned c,
 /* Where the interleaved rows of libvips go. */
 struct split {
     const struct image *out;
-    unsigned bands; /* of libvips: the planes and perhaps a spare one */
+    unsigned first, planes; /* of out that get them */
+    unsigned bands;         /* of libvips: the planes and perhaps a spare one */
 };
 
 static void split_rows(void *user, const uint8_t *row, size_t stride_bytes, uint32_t y,
@@ -271,8 +281,8 @@ static void split_rows(void *user, const uint8_t *row, size_t stride_bytes, uint
     const struct split *to = user;
     const struct image *out = to->out;
     for (uint32_t i = 0; i < rows; i++, row += stride_bytes)
-        for (unsigned c = 0; c < out->n_planes; c++) {
-            const struct image_plane *p = &out->plane[c];
+        for (unsigned c = 0; c < to->planes; c++) {
+            const struct image_plane *p = &out->plane[to->first + c];
             uint8_t *q = p->data + (size_t)(y + i) * p->stride_bytes;
             if (out->bits == 16)
                 split16((const uint16_t *)(const void *)row, to->bands, out->w, c,
@@ -353,7 +363,7 @@ static bool tiff_damage(const char *errors)
 }
 
 /* The decoder must be about to do what the header promised. */
-static enum slimset_status check_opened(VipsImage *im, const struct source *s,
+static enum slimset_status check_opened(VipsImage *im, const struct source *s, unsigned want_bands,
                                         struct slimset_error *err)
 {
     const struct vips_api *v = vips_load_api();
@@ -363,30 +373,27 @@ static enum slimset_status check_opened(VipsImage *im, const struct source *s,
     if ((uint32_t)v->vips_image_get_width_(im) != info->w ||
         (uint32_t)v->vips_image_get_height_(im) != info->h ||
         v->vips_image_get_format_(im) != want ||
-        bands != image_colour_planes(info->colour) + info->alpha + s->spare)
+        bands != want_bands)
         return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
                        "libvips reads it as %d x %d with %u bands, its header says %u x %u with %u",
                        v->vips_image_get_width_(im), v->vips_image_get_height_(im), bands, info->w,
-                       info->h, info->channels + info->alpha + s->spare);
+                       info->h, want_bands);
     return SLIMSET_OK;
 }
 
-static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const struct source *s,
-                                         struct buf *icc, struct image *out, uint32_t *notes,
-                                         struct slimset_error *err)
+/* Decodes data into the planes of out that *to names. */
+static enum slimset_status pull_pixels(const uint8_t *data, size_t n, const struct source *s,
+                                       struct split *to, struct buf *icc, uint32_t *notes,
+                                       struct slimset_error *err)
 {
     VipsImage *im = NULL;
     const void *profile = NULL;
     vips_load_begin();
     enum slimset_status st = vips_load_open(data, n, s->info.format, &im, err);
     if (st == SLIMSET_OK)
-        st = check_opened(im, s, err);
+        st = check_opened(im, s, to->bands, err);
     if (st == SLIMSET_OK)
-        st = image_setup(out, s->info.colour, s->info.alpha, s->info.bits == 16 ? 16 : 8, s->info.w,
-                         s->info.h, err);
-    struct split to = {.out = out, .bands = out->n_planes + (unsigned)s->spare};
-    if (st == SLIMSET_OK)
-        st = vips_load_pull(im, split_rows, &to, err);
+        st = vips_load_pull(im, split_rows, to, err);
     /* Of the other loaders the error text means nothing after success: libheif's failed seeks stand
      * in it. */
     if (st == SLIMSET_OK && s->info.format == FORMAT_TIFF &&
@@ -399,6 +406,37 @@ static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const st
         st = buf_append(icc, profile, bytes, err);
     }
     vips_load_close(&im);
+    return st;
+}
+
+static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const struct source *s,
+                                         struct buf *icc, struct image *out, uint32_t *notes,
+                                         struct slimset_error *err)
+{
+    struct buf mended = {.max = n + (1 << 20)};
+    enum slimset_status st = image_setup(out, s->info.colour, s->info.alpha,
+                                         s->info.bits == 16 ? 16 : 8, s->info.w, s->info.h, err);
+    struct split to = {
+        .out = out, .planes = out->n_planes, .bands = out->n_planes + (unsigned)s->spare};
+    if (st == SLIMSET_OK && s->by_plane) {
+        if (s->tiff.samples > 1) /* one sample may be a palette's index, of which come three planes */
+            to.planes = to.bands = 1;
+        for (; to.first < out->n_planes && st == SLIMSET_OK; to.first += to.planes) {
+            st = tiff_mend_plane(data, n, &s->tiff, to.first, &mended, err);
+            if (st == SLIMSET_OK)
+                st = pull_pixels(mended.data, mended.len, s, &to, NULL, notes, err);
+        }
+        if (st == SLIMSET_OK && icc != NULL)
+            st = buf_append(icc, s->tiff.icc, s->tiff.icc_bytes, err);
+    } else if (st == SLIMSET_OK && s->tiff.orientation_at != 0) {
+        /* Some versions of libtiff and libvips take it for damage. */
+        st = tiff_mend_orientation(data, n, &s->tiff, &mended, err);
+        if (st == SLIMSET_OK)
+            st = pull_pixels(mended.data, mended.len, s, &to, icc, notes, err);
+    } else if (st == SLIMSET_OK) {
+        st = pull_pixels(data, n, s, &to, icc, notes, err);
+    }
+    buf_fini(&mended);
     return st;
 }
 

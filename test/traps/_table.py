@@ -146,7 +146,7 @@ def decoded(way, data):
         a = np.load(io.BytesIO(data))
     elif way in ("png", "half") and data[24] == 16:
         # What was passed through may be interlaced or have tRNS.
-        a = _vips.read(data) if data[28] or b"tRNS" in data[:600] else decode_plain(data)[4].transpose(1, 2, 0)
+        a = _vips.read(data) if data[28] or b"tRNS" in data[:600] else decode_plain(data)[4].transpose(1, 2, 0).astype(np.uint16)
     else:
         im = Image.open(io.BytesIO(data))
         assert im.getexif().get(274, 1) == 1, "an orientation tag is left"

@@ -149,11 +149,27 @@ def tiffs():
     pre = np.dstack([np.rint(rgba[..., :3].astype(float) * rgba[..., 3:] / 255), rgba[..., 3]]).astype(np.uint8)
     back = np.dstack([np.clip(np.floor(pre[..., :3].astype(float) * 255 / np.maximum(rgba[..., 3:], 1) + 0.5), 0, 255), rgba[..., 3]])
     yield Case("D04", "colours multiplied with alpha", "tif", tiff(pre, 2, extra=[1]), back.astype(np.uint8), tol=1)
-    for big in (False, True):
-        yield Case("D04", f"{'Big' if big else ''}TIFF palette", "tif",
-                   tiff((np.arange(w * h).reshape(h, w) % 256).astype(np.uint8), 3, big=big,
-                        tags=[(320, 3, [v * 257 for k in range(3) for v in ((np.arange(256) * (k + 3)) % 256).tolist()])]),
-                   np.stack([(np.arange(w * h).reshape(h, w) % 256) * (k + 3) % 256 for k in range(3)], -1).astype(np.uint8))
+    for tile in (None, (16, 16), (64, 32)):
+        for big in (False, True):
+            where = f"{'tiles of %d x %d' % tile if tile else 'strips'}{', BigTIFF' if big else ''}"
+            la = gradient(w, h, 2, 2)
+            yield Case("D04", f"gray and alpha in separate planes, {where}", "tif", tiff(la, 1, extra=[2], planar=2, tile=tile, big=big), la)
+            yield Case("D04", f"colours multiplied with alpha in separate planes, {where}", "tif",
+                       tiff(pre, 2, extra=[1], planar=2, tile=tile, big=big), back.astype(np.uint8), tol=1)
+            inverted = np.dstack([255 - la[..., 0], la[..., 1]])
+            yield Case("D04", f"gray and alpha in separate planes, white is zero, {where}", "tif",
+                       tiff(inverted, 0, extra=[2], planar=2, tile=tile, big=big), la)
+            cmyk = gradient(w, h, 3, 4)
+            rgb = np.floor((255.0 - cmyk[..., :3]) * (255 - cmyk[..., 3:]) / 255 + 0.5).astype(np.uint8)
+            yield Case("D04", f"CMYK in separate planes, {where}", "tif", tiff(cmyk, 5, planar=2, tile=tile, big=big), rgb, tol=1)
+            yield Case("D04", f"5 bands in separate planes, {where}", "tif", tiff(gradient(w, h, 3, 5), 2, planar=2, tile=tile, big=big),
+                       reject="bands", ways=("png", "raw", "jpeg", "webp", "half"))
+    index = (np.arange(w * h).reshape(h, w) % 256).astype(np.uint8)
+    colours = np.stack([index.astype(int) * (k + 3) % 256 for k in range(3)], -1).astype(np.uint8)
+    table = [int(v) * (k + 3) % 256 * 257 for k in range(3) for v in range(256)]
+    for big, tile, planar in itertools.product((False, True), (None, (16, 16)), (1, 2)):
+        yield Case("D04", f"{'Big' if big else ''}TIFF palette, {'tiles' if tile else 'strips'}, planar {planar}", "tif",
+                   tiff(index, 3, big=big, tile=tile, planar=planar, tags=[(320, 3, table)]), colours)
     photo = gradient(64, 48, 5)
     for how in ("jpeg", "tiff_lzw", "tiff_adobe_deflate", "packbits", "tiff_deflate"):
         data = encoded(photo, "TIFF", compression=how)

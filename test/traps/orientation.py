@@ -66,6 +66,10 @@ def cases():
                    upright(QUAD, o), vips="does not know the prefix")
     yield Case("A06", "eXIf with a wrong checksum is ignored", "png", png(QUAD, before=chunk("eXIf", exif(6), 1)), QUAD,
                notes=("warning",), vips="strict")
+    for order in "<>":
+        for kind, value in ((3, 0), (3, 9), (3, 65535), (4, 0), (4, 70000), (1, 200), (4, 6), (1, 8)):
+            yield Case("A05", f"tag {value} of type {kind}, {'big' if order == '>' else 'little'}-endian", "tif",
+                       tiff(QUAD, 2, order=order, tags=[(274, kind, [value])]), upright(QUAD, value if value <= 8 else 1))
     # alpha and 16 bits turn as well
     rgba = gradient(33, 20, 3, 4)
     deep = gradient(30, 21, 2, 3, 65535)
