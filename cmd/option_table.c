@@ -47,8 +47,10 @@ const struct option_row option_table[] = {
      "image (default white)"},
     {OPT_COLOR, "color", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, "C", "keep|srgb",
      "keep the numbers and drop the colour profile, or convert to sRGB through it (default keep)"},
-    {OPT_DEPTH, "depth", 0, PACK, GROUP_PIXELS, ARG_WORD, false, true, "D", "keep",
-     "16-bit images: keep, or 8:LO,HI scales LO..HI to 0..255 (default keep)"},
+    {OPT_DEPTH, "depth", 0, PACK, GROUP_PIXELS, ARG_WORD, false, true, "D",
+     "keep|8:auto",
+     "16-bit images: keep; 8:LO,HI scales LO..HI to 0..255; 8:auto finds one range for each field "
+     "(default keep)"},
     {OPT_CHANNELS, "channels", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, "N", "keep|1|3",
      "make every image gray (1) or RGB (3) (default keep)"},
 

@@ -58,7 +58,7 @@ static bool read_alpha(struct options *o, struct slimset_recipe *recipe)
 static bool read_depth(struct options *o, struct slimset_recipe *recipe)
 {
     if (o->choice >= 0) {
-        recipe->depth = SLIMSET_DEPTH_KEEP;
+        recipe->depth = o->choice == 0 ? SLIMSET_DEPTH_KEEP : SLIMSET_DEPTH_8_AUTO;
         return true;
     }
     double lo, hi;
@@ -73,7 +73,7 @@ static bool read_depth(struct options *o, struct slimset_recipe *recipe)
             return true;
         }
     }
-    return options_bad_value(o, "keep or 8:LO,HI with 0 <= LO < HI <= 65535 is wanted");
+    return options_bad_value(o, "keep, 8:auto or 8:LO,HI with 0 <= LO < HI <= 65535 is wanted");
 }
 
 static bool read_resize(struct options *o, struct pack_request *r)

@@ -52,6 +52,13 @@ enum slimset_status convert_prepare(struct converter *c, const uint8_t *data, si
     w->codec = w->in->codec == SLIMSET_CODEC_KEEP ? codec_for(w->info.format) : (enum slimset_codec)w->in->codec;
     if (w->labels && w->codec != SLIMSET_CODEC_NPY)
         w->codec = SLIMSET_CODEC_PNG;
+    if (c->recipe.depth == SLIMSET_DEPTH_8_RANGE) {
+        w->depth_lo = c->recipe.depth_lo;
+        w->depth_hi = c->recipe.depth_hi;
+    } else if (w->in->depth_lo < w->in->depth_hi) {
+        w->depth_lo = w->in->depth_lo;
+        w->depth_hi = w->in->depth_hi;
+    }
     struct item_field *f = w->field;
     f->in_w = w->up_w;
     f->in_h = w->up_h;
@@ -144,6 +151,8 @@ static enum slimset_status settle_colours(struct converter *c, struct work *w, s
         pixels_drop_alpha(im);
         w->field->notes |= NOTE_ALPHA_DROPPED;
     }
+    if (st == SLIMSET_OK && im->bits == 16 && w->depth_lo < w->depth_hi && pixels_outside(im, w->depth_lo, w->depth_hi))
+        w->field->notes |= NOTE_CLIPPED;
     if (st == SLIMSET_OK && im->alpha) {
         bool holds = w->codec == SLIMSET_CODEC_PNG || w->codec == SLIMSET_CODEC_WEBP;
         bool can_hold = holds || w->codec == SLIMSET_CODEC_NPY;
@@ -175,8 +184,11 @@ static enum slimset_status settle_depth(struct converter *c, struct work *w, str
     if (im->bits != 16 || w->labels)
         return SLIMSET_OK;
     bool only_8 = w->codec == SLIMSET_CODEC_JPEG || w->codec == SLIMSET_CODEC_WEBP;
-    if (r->depth != SLIMSET_DEPTH_KEEP) {
-        pixels_to_8bit(im, false, r->depth_lo, r->depth_hi);
+    if (r->depth != SLIMSET_DEPTH_KEEP && !(w->depth_lo < w->depth_hi)) {
+        return err_bad(err, SLIMSET_REJECT_DEPTH, "16 bits per sample, and none of the files that were looked at for --depth 8:auto "
+                       "had so many: --replan looks again, --depth 8:LO,HI gives the range");
+    } else if (r->depth != SLIMSET_DEPTH_KEEP) {
+        pixels_to_8bit(im, false, w->depth_lo, w->depth_hi);
         w->field->notes |= NOTE_SCALED_8BIT;
     } else if (only_8 && (w->in->flags & ITEM_SHIFT_16)) {
         pixels_to_8bit(im, true, 0, 65535);

@@ -32,6 +32,7 @@ struct work {
     uint32_t up_w, up_h;          /* upright source */
     struct geometry geometry;
     enum slimset_codec codec;     /* of the output, never KEEP */
+    double depth_lo, depth_hi;    /* what 16-bit values are scaled from; equal: no range */
     bool labels;                  /* mask or depth map: never blended, lossless */
 };
 

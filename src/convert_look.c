@@ -37,6 +37,7 @@ static enum slimset_status look_at_pixels(struct converter *c, const uint8_t *da
         return st;
     pixels_stats(&c->decoded, &stats);
     f->values = stats.values;
+    f->min_value = stats.min_value;
     f->max_value = stats.max_value;
     f->zero_permille = stats.zero_permille;
     f->equal_permille = stats.equal_permille;
@@ -55,6 +56,10 @@ enum slimset_status convert_probe(struct converter *c, const uint8_t *data, size
         st = look_at_pixels(c, data, n, w, err);
     if (st == SLIMSET_OK && (w->in->flags & ITEM_PROBE_SIZE)) {
         c->probe.len = 0;
+        if (c->recipe.depth == SLIMSET_DEPTH_8_AUTO) { /* for the size of the output its own range is near enough */
+            w->depth_lo = f->min_value;
+            w->depth_hi = f->max_value;
+        }
         st = convert_image(c, data, n, w, &c->probe, err);
         if (st == SLIMSET_BAD_INPUT && err->reject == SLIMSET_REJECT_DEPTH) { /* the plan decides; not this file's fault */
             c->probe.len = n;

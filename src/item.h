@@ -44,6 +44,7 @@ struct item_input {
     uint8_t known_bytes;   /* 1: `bytes` must be met exactly */
     uint8_t settings;      /* 0 the recipe's own, else 1 + number in recipe->settings */
     uint8_t zero[3];
+    uint16_t depth_lo, depth_hi; /* --depth 8:auto: the field's range of 16-bit values; both 0 not known */
 };
 
 enum {
@@ -70,7 +71,7 @@ struct item_field {
     uint8_t format, in_format, channels, bits, orientation, quality, in_bits, in_channels;
     /* ITEM_PROBE only */
     uint32_t values;      /* distinct values of a one-channel image, counted up to 65; 0 not one channel */
-    uint32_t max_value;   /* largest sample value */
+    uint32_t min_value, max_value; /* smallest and largest sample value; of 16-bit images exact, else of the rows looked at */
     uint32_t zero_permille; /* exact zeros */
     uint32_t equal_permille; /* horizontal neighbours that are equal in all channels */
     uint8_t real_alpha;   /* alpha that is not opaque everywhere */

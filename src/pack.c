@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "join.h"
+#include "image.h"
 #include "names.h"
 #include "pack_impl.h"
 #include "pipeline.h"
@@ -381,6 +382,14 @@ static enum slimset_status tell_oversized(struct pack *p, struct index *ix, stru
     return st;
 }
 
+static void tell_clipped(const struct pack *p)
+{
+    uint64_t n = p->report->note[__builtin_ctz(NOTE_CLIPPED)];
+    if (n > 0)
+        run_note(p->run, SLIMSET_EVENT_WARNING, "%llu images have values outside of the range of --depth, which were cut off: slimset ls "
+                 "--note clipped lists them", (unsigned long long)n);
+}
+
 /* New index, publication, clean-up, and the stat file for the next run. */
 static enum slimset_status finish(struct pack *p, struct slimset_error *err)
 {
@@ -415,6 +424,8 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
         st = tell_oversized(p, &now, err);
     if (st == SLIMSET_OK)
         st = report_count(&now, p->report, err);
+    if (st == SLIMSET_OK)
+        tell_clipped(p);
     index_close(&now);
     return st;
 }

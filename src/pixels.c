@@ -139,7 +139,6 @@ void pixels_cmyk_to_rgb(struct image *im)
 
 void pixels_to_8bit(struct image *im, bool shift, double lo, double hi)
 {
-    double scale = 255.0 / (hi - lo);
     for (unsigned i = 0; i < im->n_planes; i++) {
         struct image_plane *p = &im->plane[i];
         bool plain = shift || (im->alpha && i == im->n_planes - 1u);
@@ -151,12 +150,38 @@ void pixels_to_8bit(struct image *im, bool shift, double lo, double hi)
                     to[x] = (uint8_t)(from[x] >> 8);
                     continue;
                 }
-                double v = (from[x] - lo) * scale + 0.5;
+                double v = (from[x] - lo) * 255.0 / (hi - lo) + 0.5;
                 to[x] = (uint8_t)(v <= 0 ? 0 : v >= 255 ? 255 : v);
             }
         }
     }
     im->bits = 8;
+}
+
+static uint32_t sample_at(const struct image *im, unsigned plane, uint32_t x, uint32_t y)
+{
+    return im->bits == 16 ? row16(&im->plane[plane], y)[x] : row8(&im->plane[plane], y)[x];
+}
+
+/* Smallest and largest sample of the colour planes. */
+static void value_range(const struct image *im, uint32_t *min, uint32_t *max)
+{
+    *min = UINT32_MAX;
+    *max = 0;
+    for (unsigned i = 0; i < image_colour_planes(im->colour); i++)
+        for (uint32_t y = 0; y < im->h; y++)
+            for (uint32_t x = 0; x < im->w; x++) {
+                uint32_t v = sample_at(im, i, x, y);
+                *min = v < *min ? v : *min;
+                *max = v > *max ? v : *max;
+            }
+}
+
+bool pixels_outside(const struct image *im, double lo, double hi)
+{
+    uint32_t min, max;
+    value_range(im, &min, &max);
+    return min < lo || max > hi;
 }
 
 void pixels_to_gray(struct image *im)
@@ -264,11 +289,6 @@ uint16_t pixels_background(const struct image *im, unsigned plane, const uint8_t
     return (uint16_t)(im->bits == 16 ? v * 257u : v);
 }
 
-static uint32_t sample_at(const struct image *im, unsigned plane, uint32_t x, uint32_t y)
-{
-    return im->bits == 16 ? row16(&im->plane[plane], y)[x] : row8(&im->plane[plane], y)[x];
-}
-
 /* Sets, or with `clear` clears, the bit of every value. */
 static void mark_values(const struct image *im, uint8_t *bits, bool clear)
 {
@@ -329,20 +349,23 @@ void pixels_stats(const struct image *im, struct pixels_stats *s)
     uint32_t step = im->h > STAT_ROWS ? im->h / STAT_ROWS : 1;
     uint64_t zero = 0, equal = 0, pairs = 0, pixels = 0;
     memset(s, 0, sizeof *s);
+    s->min_value = UINT32_MAX;
     for (uint32_t y = 0; y < im->h; y += step)
         for (uint32_t x = 0; x < im->w; x++) {
             bool same = x > 0;
             zero += sample_at(im, 0, x, y) == 0;
             for (unsigned i = 0; i < colours; i++) {
                 uint32_t c = sample_at(im, i, x, y);
-                if (c > s->max_value)
-                    s->max_value = c;
+                s->min_value = c < s->min_value ? c : s->min_value;
+                s->max_value = c > s->max_value ? c : s->max_value;
                 same = same && c == sample_at(im, i, x - 1, y);
             }
             equal += same;
             pairs += x > 0;
             pixels++;
         }
+    if (im->bits == 16)
+        value_range(im, &s->min_value, &s->max_value);
     if (colours == 1)
         s->values = distinct(im);
     s->zero_permille = pixels != 0 ? (uint32_t)(zero * 1000 / pixels) : 0;

@@ -26,6 +26,9 @@ void pixels_cmyk_to_rgb(struct image *im);
 /* 16-bit samples to 8 bits: lo..hi to 0..255 with rounding and clamping; >> 8 for shift. In place. */
 void pixels_to_8bit(struct image *im, bool shift, double lo, double hi);
 
+/* Is there a colour sample of a 16-bit image outside of lo..hi? */
+bool pixels_outside(const struct image *im, double lo, double hi);
+
 /* RGB to gray by Pillow's ITU-R 601-2 luma, 8 or 16 bits, in place (alpha moves down). */
 void pixels_to_gray(struct image *im);
 
@@ -44,7 +47,7 @@ uint16_t pixels_background(const struct image *im, unsigned plane, const uint8_t
 
 struct pixels_stats {
     uint32_t values;         /* distinct values of a one-channel image, up to 65; 0 for more channels */
-    uint32_t max_value;      /* of the rows looked at (at most about 64), as are the shares */
+    uint32_t min_value, max_value; /* of colours; of 8-bit images from the rows looked at (at most about 64), as are the shares */
     uint32_t zero_permille;  /* pixels that are 0 in the first plane */
     uint32_t equal_permille; /* horizontal neighbours equal in all colour planes */
 };

@@ -32,6 +32,7 @@ struct findings {
     unsigned n_files, n;         /* chosen; answered well */
     unsigned images, jpeg, one_channel, few_values, sparse16, bits16, alpha, photo, boxes;
     uint32_t max_value;
+    uint32_t min_16, max_16;     /* of files with 16 bits */
     uint64_t in_bytes, out_bytes;
     uint32_t box_entry;
     uint8_t box_kind;
@@ -46,8 +47,10 @@ struct probe {
     unsigned n_texts;
 };
 
-static unsigned wanted_files(const struct plan_rule *r)
+static unsigned wanted_files(const struct slimset_recipe *recipe, const struct plan_rule *r)
 {
+    if (recipe->depth == SLIMSET_DEPTH_8_AUTO && r->role == SLIMSET_ROLE_IMAGE)
+        return PROBE_FILES; /* the range is taken from them */
     uint64_t n = r->role == SLIMSET_ROLE_COPY ? PROBE_FILES : r->n_files / PROBE_SHARE; /* content decides */
     return n < PROBE_FEW ? PROBE_FEW : n > PROBE_FILES ? PROBE_FILES : (unsigned)n;
 }
@@ -82,7 +85,11 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     f->one_channel += i->values > 0;
     f->few_values += i->values > 0 && i->values <= 64;
     f->sparse16 += i->values > 0 && i->in_bits == 16 && i->zero_permille >= 50;
-    f->bits16 += i->in_bits == 16;
+    if (i->in_bits == 16) {
+        f->min_16 = f->bits16 == 0 || i->min_value < f->min_16 ? i->min_value : f->min_16;
+        f->max_16 = i->max_value > f->max_16 ? i->max_value : f->max_16;
+        f->bits16++;
+    }
     f->alpha += i->real_alpha;
     f->photo += i->in_format == FORMAT_JPEG || i->equal_permille < PHOTO_PERMILLE;
     if (i->max_value > f->max_value)
@@ -263,6 +270,26 @@ static const char *codec_text(uint8_t codec)
     return text[codec];
 }
 
+/* --depth 8:auto: one range for all files of the rule, so that equal values stay equal from file to file. */
+static enum slimset_status settle_range(struct probe *pr, struct plan_rule *r, const struct findings *f, struct slimset_error *err)
+{
+    if (plan_settings(pr->p, r)->depth != SLIMSET_DEPTH_8_AUTO || r->role != SLIMSET_ROLE_IMAGE || f->bits16 == 0)
+        return SLIMSET_OK;
+    uint32_t lo = f->min_16, hi = f->max_16;
+    if (lo == hi) { /* one value everywhere: a range of two */
+        lo -= lo == 65535;
+        hi = lo + 1;
+    }
+    free(r->params);
+    if (asprintf(&r->params, "depth:%u,%u", lo, hi) < 0) {
+        r->params = NULL;
+        return err_nomem(err, 32);
+    }
+    run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: 16-bit values become 8-bit: %u to %u, as in %u of %u files looked at, to 0 to 255; what "
+             "lies outside is cut off (--depth 8:auto)", r->name, lo, hi, f->bits16, f->n);
+    return SLIMSET_OK;
+}
+
 static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_error *err)
 {
     static const char *const roles[] = {"copy", "image", "mask", "depth map", "array", "label"};
@@ -298,7 +325,7 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
         run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
                  "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
                  recipe->background[2]);
-    return SLIMSET_OK;
+    return settle_range(pr, r, f, err);
 }
 
 /* --- boxes ------------------------------------------------------------------------------------------------- */
@@ -378,7 +405,7 @@ static void choose_all(struct probe *pr, bool again)
             continue;
         const struct plan_rule *r = &p->rules[e->rule];
         if (again ? r->role == SLIMSET_ROLE_IMAGE && !r->settled : !r->settled)
-            choose(&pr->f[e->rule], wanted_files(r), hash_bytes(e->path, e->path_bytes), (uint32_t)i);
+            choose(&pr->f[e->rule], wanted_files(plan_settings(p, r), r), hash_bytes(e->path, e->path_bytes), (uint32_t)i);
     }
 }
 

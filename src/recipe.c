@@ -149,7 +149,7 @@ static void pixel_text(const struct slimset_recipe *r, const char *prefix, struc
     static const char *const output[] = {"auto", "jpeg", "png", "webp", "keep", "raw"};
     static const char *const subsampling[] = {"4:2:0", "4:2:2", "4:4:4"};
     static const char *const alpha[] = {"flatten", "keep", "reject"};
-    static const char *const depth[] = {"keep", "8:range"};
+    static const char *const depth[] = {"keep", "8:range", "8:auto"};
     char resize[64];
     recipe_resize_text(r, resize, sizeof resize);
     line(out, err, st, "%sresize=%s", prefix, resize);

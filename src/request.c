@@ -2,6 +2,7 @@
 #include "request.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,6 +36,8 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
         in->codec = rule->codec;
         in->flags = rule->flags;
         in->settings = plan_rule_settings(rule);
+        if (rule->params != NULL && rule->role == SLIMSET_ROLE_IMAGE)
+            sscanf(rule->params, "depth:%hu,%hu", &in->depth_lo, &in->depth_hi);
         enum slimset_status st = listing_open(&p->listing, e, &fd, in, err);
         if (st != SLIMSET_OK) {
             *failed = i;

@@ -40,7 +40,7 @@ enum slimset_output { SLIMSET_OUTPUT_AUTO = 0, SLIMSET_OUTPUT_JPEG, SLIMSET_OUTP
                       SLIMSET_OUTPUT_KEEP, SLIMSET_OUTPUT_RAW };
 enum slimset_alpha { SLIMSET_ALPHA_COLOUR = 0, SLIMSET_ALPHA_KEEP, SLIMSET_ALPHA_REJECT };
 enum slimset_color { SLIMSET_COLOR_KEEP = 0, SLIMSET_COLOR_SRGB };
-enum slimset_depth { SLIMSET_DEPTH_KEEP = 0, SLIMSET_DEPTH_8_RANGE };
+enum slimset_depth { SLIMSET_DEPTH_KEEP = 0, SLIMSET_DEPTH_8_RANGE, SLIMSET_DEPTH_8_AUTO };
 enum slimset_mask_filter { SLIMSET_MASK_NEAREST = 0, SLIMSET_MASK_MAJORITY };
 enum slimset_boxes { SLIMSET_BOXES_REFUSE = 0, SLIMSET_BOXES_KEEP };
 enum slimset_classes { SLIMSET_CLASSES_AUTO = 0, SLIMSET_CLASSES_FOLDER, SLIMSET_CLASSES_NONE };
@@ -84,7 +84,7 @@ struct slimset_recipe {
     uint8_t background[3];            /* default 255,255,255 */
     enum slimset_color color;         /* default KEEP */
     enum slimset_depth depth;         /* default KEEP */
-    double depth_lo, depth_hi;        /* 8_RANGE */
+    double depth_lo, depth_hi;        /* 8_RANGE; 8_AUTO: one range a field, from the files looked at, frozen */
     uint8_t channels;                 /* 0 keep, 1, 3 */
     enum slimset_mask_filter mask_filter; /* default NEAREST; depth maps are always nearest */
     bool detect;                      /* default true: roles by probe and folder names */

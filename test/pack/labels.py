@@ -147,7 +147,7 @@ def test_depth_maps_are_never_counted():
         Image.fromarray(a).save(f"src/depth/{i}.png")
         write(f"src/rgb/{i}.jpg", jpeg(picture(122, 90, i)))
         maps[str(i)] = a
-    pack("src", "-o", "out", "--resize", "61", "--mask-filter", "majority")
+    pack("src", "-o", "out", "--resize", "61", "--mask-filter", "majority", "--depth", "8:auto")
     seen = 0
     for key, fields in stored("out").items():
         for im, record in fields.values():

@@ -241,6 +241,71 @@ def test_16_bits_are_kept_or_scaled_but_never_clipped():
     assert {v["class"] for v in rejects("refused").values()} == {"depth"} and "--depth" in p.err
 
 
+def scaled(a, lo, hi):
+    return np.clip(np.floor((a.astype(float) - lo) * 255 / (hi - lo) + 0.5), 0, 255)
+
+
+def test_depth_auto_is_one_range_for_the_field():
+    rng = np.random.default_rng(8)
+    os.makedirs("src")
+    shots = {str(i): rng.integers(700 + 10 * i, 3000 + 50 * i, (40, 50)).astype(np.uint16) for i in range(10)}
+    for k, a in shots.items():
+        Image.fromarray(a).save(f"src/{k}.png")
+    save("src/eight.png", picture(50, 40, 1, channels=1))
+    lo, hi = min(a.min() for a in shots.values()), max(a.max() for a in shots.values())
+    p = pack("src", "-o", "out", "--depth", "8:auto", "--image", "*.png", "--codec", "png")
+    assert f"{lo} to {hi}" in p.err, p.err
+    for key, fields in stored("out").items():
+        data, record = fields["png"]
+        got = np.asarray(Image.open(io.BytesIO(data)))
+        assert got.dtype == np.uint8 and record["bits"] == 8
+        if key == "eight":
+            assert np.array_equal(got, np.asarray(Image.open("src/eight.png")))
+        else:
+            assert np.array_equal(got, scaled(shots[key], lo, hi)), key
+            assert "scaled-8bit" in record["notes"] and "clipped" not in record["notes"]
+    # frozen: files that come later are scaled alike, and what they have beyond the range is told
+    late = np.concatenate([shots["3"], np.full((1, 50), 60000, np.uint16), np.full((1, 50), 3, np.uint16)])
+    Image.fromarray(late).save("src/late.png")
+    p = pack("src", "-o", "out", "--depth", "8:auto", "--image", "*.png", "--codec", "png")
+    data, record = stored("out")["late"]["png"]
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), scaled(late, lo, hi)) and "clipped" in record["notes"]
+    assert "1 images have values outside" in p.err, p.err
+    p = pack("src", "-o", "out", "--depth", "8:auto", "--image", "*.png", "--codec", "png", "--replan")
+    assert "3 to 60000" in p.err, p.err
+    data, record = stored("out")["late"]["png"]
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), scaled(late, 3, 60000)) and "clipped" not in record["notes"]
+    # no file with 16 bits was looked at: there is no range to scale by
+    os.makedirs("other")
+    save("other/a.png", picture(50, 40, 1, channels=1))
+    pack("other", "-o", "o2", "--depth", "8:auto", "--image", "*.png", "--codec", "png")
+    Image.fromarray(late).save("other/b.png")
+    pack("other", "-o", "o2", "--depth", "8:auto", "--image", "*.png", "--codec", "png", code=3)
+    assert rejects("o2")["b.png"]["class"] == "depth" and "8:auto" in rejects("o2")["b.png"]["reason"]
+
+
+def test_low_byte_is_dropped_only_from_full_range_fields():
+    rng = np.random.default_rng(1)
+    kinds = {"full": [65535, 40000], "dark": [32767, 4095], "mixed": [65535, 65535]}
+    for kind, tops in kinds.items():
+        os.makedirs(f"{kind}")
+        for i, top in enumerate(tops):
+            a = rng.integers(0, top + 1, (60, 80)).astype(np.uint16)
+            a[7, 9] = top
+            Image.fromarray(a).save(f"{kind}/{i}.png")
+    save("mixed/8bit.png", picture(80, 60, 3, channels=1))
+    pack("full", "-o", "o1", "--codec", "jpeg", "--image", "*.png", "--quality", "100")
+    for key, fields in stored("o1").items():
+        want = np.asarray(Image.open(f"full/{key}.png")) >> 8
+        assert np.abs(np.asarray(Image.open(io.BytesIO(fields["jpg"][0]))).astype(int) - want).max() <= 3
+        assert "scaled-8bit" in fields["jpg"][1]["notes"]
+    pack("dark", "-o", "o2", "--codec", "jpeg", "--image", "*.png", code=3)
+    assert {k: v["class"] for k, v in rejects("o2").items()} == {"0.png": "depth", "1.png": "depth"}
+    pack("mixed", "-o", "o3", "--codec", "jpeg", "--image", "*.png", code=3)
+    assert {k: v["class"] for k, v in rejects("o3").items()} == {"0.png": "depth", "1.png": "depth"}
+    assert set(stored("o3")) == {"8bit"}
+
+
 def test_raw_and_png_equal_what_pillow_decodes():
     for i in range(3):
         write(f"src/{i}.jpg", jpeg(picture(75 + i, 51, i), subsampling=2))
