@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include <isa-l/crc.h>
-
+#include "inflate.h"
 #include "png_read.h"
 
 enum {
@@ -45,7 +44,7 @@ uint64_t png_row_bytes(const struct png_chunks *c, uint32_t w)
 
 bool png_chunk_crc_ok(const uint8_t *p, uint32_t len)
 {
-    return crc32_gzip_refl(0, p + 4, (uint64_t)len + 4) == get_be32(p + 8 + len);
+    return inflate_crc32(p + 4, (size_t)len + 4) == get_be32(p + 8 + len);
 }
 
 static bool is_letters(const uint8_t *type)

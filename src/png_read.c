@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Flow: png_chunks_walk finds everything; IDAT bodies go to ISA-L as they lie in the file (small
- * ones are gathered first); it inflates into a window of a few dozen rows that stays in the
+ * Flow: png_chunks_walk finds everything; IDAT bodies are inflated as they lie in the file (small
+ * ones are gathered first) into a window of a few dozen rows that stays in the
  * second-level cache; each row is unfiltered there in place, with the row before it as its
  * neighbour, and then split into planes. The window keeps one finished row, so memory is the image
  * and a little more.
@@ -11,16 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <isa-l/igzip_lib.h>
-
 #include "exif.h"
+#include "inflate.h"
 #include "png_chunks.h"
 #include "png_expand.h"
 #include "png_unfilter.h"
 
 enum {
-    WINDOW_BYTES = 128 * 1024, /* inflated at once: in L2 with ISA-L's own 100 KiB of state */
-    STAGE_BYTES = 64 * 1024,   /* each call of isal_inflate costs as much as some KiB of data: */
+    WINDOW_BYTES = 128 * 1024, /* inflated at once: in L2 with the inflater's own 100 KiB of state */
+    STAGE_BYTES = 64 * 1024,   /* each call of the inflater costs as much as some KiB of data: */
     STAGE_BELOW = 32 * 1024,   /* IDAT chunks smaller than this are gathered, others fed in place */
     SURPLUS_BYTES =
         1024 * 1024, /* inflated beyond the image that are still drained, plus the image's size */
@@ -34,7 +33,9 @@ struct png_reader {
     struct buf window; /* zeros for a first row, then the bytes being unfiltered */
     struct buf
         samples; /* one row of samples per plane, when the image's own rows cannot take them */
-    struct inflate_state z;
+    struct inflater *z;
+    struct inflate_io io; /* its input; output is set for each call */
+    bool ended;           /* the stream has, Adler-32 and all */
     uint8_t stage[STAGE_BYTES];
 };
 
@@ -72,6 +73,11 @@ struct png_reader *png_reader_new(const struct image_limits *limits)
     r->limits = *limits;
     memset(&r->window, 0, sizeof r->window);
     memset(&r->samples, 0, sizeof r->samples);
+    r->z = inflater_new();
+    if (r->z == NULL) {
+        free(r);
+        return NULL;
+    }
     return r;
 }
 
@@ -81,6 +87,7 @@ void png_reader_free(struct png_reader *r)
         return;
     buf_fini(&r->window);
     buf_fini(&r->samples);
+    inflater_free(r->z);
     free(r);
 }
 
@@ -104,11 +111,11 @@ static enum slimset_status next_idat(struct source *s, const uint8_t **body, uin
     return SLIMSET_OK;
 }
 
-/* Gives z more input when it has none. Without more: avail_in stays 0. */
+/* Gets more input when there is none. Without more: in_n stays 0. */
 static enum slimset_status feed(struct png_reader *r, struct source *s, struct slimset_error *err)
 {
     size_t staged = 0;
-    while (r->z.avail_in == 0 && s->at < s->end) {
+    while (r->io.in_n == 0 && s->at < s->end) {
         uint32_t next = get_be32(s->data + s->at);
         if (staged != 0 && (next >= STAGE_BELOW || next > sizeof r->stage - staged))
             break;
@@ -118,21 +125,21 @@ static enum slimset_status feed(struct png_reader *r, struct source *s, struct s
         if (st != SLIMSET_OK)
             return st;
         if (len >= STAGE_BELOW) {
-            r->z.next_in = (uint8_t *)body; /* ISA-L only reads there */
-            r->z.avail_in = len;
+            r->io.in = body;
+            r->io.in_n = len;
             return SLIMSET_OK;
         }
         memcpy(r->stage + staged, body, len);
         staged += len;
     }
     if (staged != 0) {
-        r->z.next_in = r->stage;
-        r->z.avail_in = (uint32_t)staged;
+        r->io.in = r->stage;
+        r->io.in_n = staged;
     }
     return SLIMSET_OK;
 }
 
-/* Takes the two bytes of the zlib header and readies z for what follows. The window size that the
+/* Takes the two bytes of the zlib header. The window size that the
  * header declares is not enforced on distances: old encoders wrote too small ones, and the Adler-32
  * decides. */
 static enum slimset_status start(struct png_reader *r, struct source *s, struct slimset_error *err)
@@ -142,48 +149,46 @@ static enum slimset_status start(struct png_reader *r, struct source *s, struct 
         enum slimset_status st = feed(r, s, err);
         if (st != SLIMSET_OK)
             return st;
-        if (r->z.avail_in == 0)
+        if (r->io.in_n == 0)
             return truncated(s, err);
-        head[i] = *r->z.next_in++;
-        r->z.avail_in--;
+        head[i] = *r->io.in++;
+        r->io.in_n--;
     }
     if ((head[0] & 15) != 8 || head[0] >> 4 > 7 || get_be16(head) % 31 != 0 ||
         (head[1] & 0x20) != 0)
         return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: zlib header %02x %02x is not valid",
                        s->what, head[0], head[1]);
-    r->z.crc_flag = ISAL_ZLIB_NO_HDR_VER;
     return SLIMSET_OK;
 }
 
 static void input_none(struct png_reader *r)
 {
-    isal_inflate_init(&r->z);
-    r->z.next_in = r->stage;
-    r->z.avail_in = 0;
+    inflater_start(r->z);
+    r->io = (struct inflate_io){.in = r->stage};
+    r->ended = false;
 }
 
 /* Inflates until want bytes are there or the stream has ended, Adler-32 and all. */
 static enum slimset_status inflate_some(struct png_reader *r, struct source *s, uint8_t *out,
                                         size_t want, size_t *got, struct slimset_error *err)
 {
-    struct inflate_state *z = &r->z;
     *got = 0;
-    while (*got < want && z->block_state != ISAL_BLOCK_FINISH) {
+    while (*got < want && !r->ended) {
         enum slimset_status st = feed(r, s, err);
         if (st != SLIMSET_OK)
             return st;
-        uint32_t in_before = z->avail_in;
-        uint32_t room = want - *got < UINT32_MAX ? (uint32_t)(want - *got) : UINT32_MAX;
-        z->next_out = out + *got;
-        z->avail_out = room;
-        int rc = isal_inflate(z);
-        if (rc == ISAL_INCORRECT_CHECKSUM)
+        size_t in_before = r->io.in_n;
+        r->io.out = out + *got;
+        r->io.out_n = want - *got;
+        enum inflate_step step = inflater_run(r->z, &r->io);
+        if (step == INFLATE_BAD_SUM)
             return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: Adler-32 does not match", s->what);
-        if (rc != ISAL_DECOMP_OK)
-            return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: damaged deflate stream (%d)",
-                           s->what, rc);
-        *got += room - z->avail_out;
-        if (in_before == 0 && room == z->avail_out && z->block_state != ISAL_BLOCK_FINISH)
+        if (step == INFLATE_BAD)
+            return err_bad(err, SLIMSET_REJECT_CORRUPT, "PNG %s: damaged deflate stream", s->what);
+        size_t new = (size_t)(r->io.out - out) - *got;
+        *got += new;
+        r->ended = step == INFLATE_DONE;
+        if (in_before == 0 && new == 0 && !r->ended)
             return truncated(s, err); /* no input left and nothing comes any more */
     }
     return SLIMSET_OK;
@@ -221,7 +226,7 @@ static enum slimset_status drain(struct stream *s, uint64_t image_bytes, uint32_
                                  struct slimset_error *err)
 {
     uint64_t surplus = 0;
-    while (s->r->z.block_state != ISAL_BLOCK_FINISH) {
+    while (!s->r->ended) {
         size_t got;
         enum slimset_status st = inflate_some(s->r, &s->source, s->base, s->cap, &got, err);
         if (st != SLIMSET_OK)
@@ -231,7 +236,7 @@ static enum slimset_status drain(struct stream *s, uint64_t image_bytes, uint32_
             return err_bad(err, SLIMSET_REJECT_RATIO,
                            "PNG image data goes on for more than twice the image's size");
     }
-    bool more = surplus != 0 || s->r->z.avail_in != 0 || s->r->z.read_in_length >= 8;
+    bool more = surplus != 0 || s->r->io.in_n != 0 || inflater_surplus(s->r->z) != 0;
     while (s->source.at < s->source.end) {
         const uint8_t *body;
         uint32_t len;
@@ -542,11 +547,11 @@ enum slimset_status png_icc(struct png_reader *r, const uint8_t *data, size_t n,
                        "PNG chunk iCCP has no name or an unknown compression");
     struct source none = {.what = "chunk iCCP", .data = data};
     input_none(r);
-    r->z.next_in = (uint8_t *)c.iccp + head;
-    r->z.avail_in = (uint32_t)(c.iccp_bytes - head);
+    r->io.in = c.iccp + head;
+    r->io.in_n = c.iccp_bytes - head;
     st = start(r, &none, err);
     size_t before = out->len;
-    while (st == SLIMSET_OK && r->z.block_state != ISAL_BLOCK_FINISH) {
+    while (st == SLIMSET_OK && !r->ended) {
         size_t got;
         st = buf_reserve(out, STAGE_BYTES, err);
         if (st == SLIMSET_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PNG in: a small strict reader of our own over ISA-L inflate and CRC, with SIMD unfilter. Reads
+ * PNG in: a small strict reader of our own over inflate.h, with SIMD unfilter. Reads
  * every colour type, bit depth and both interlace methods; the 8-bit non-interlaced ones fast.
  * APNG: the default image. One reader per worker keeps its buffers; not thread-safe.
  *

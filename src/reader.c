@@ -70,6 +70,7 @@ void slimset_reader_close(struct slimset_reader *reader)
 {
     if (reader == NULL)
         return;
+    reader_decoders_fini(reader);
     reader_preload_fini(reader);
     reader_files_fini(reader);
     dataset_close(&reader->d);

@@ -17,7 +17,7 @@ enum {
     READER_DECODERS = 64     /* kept for the next decode: one for each thread that decodes at a time */
 };
 
-struct decoder; /* reader_decode.h */
+struct reader_decoder; /* reader_decode.h */
 
 struct slimset_reader {
     struct dataset d;
@@ -33,7 +33,7 @@ struct slimset_reader {
         int fd;            /* holds the lock */
         const uint64_t *at; /* where each field of the index lies in base */
     } ram;
-    struct decoder *decoders[READER_DECODERS]; /* atomic */
+    struct reader_decoder *decoders[READER_DECODERS]; /* atomic */
 };
 
 /* reader.c: records of the index. */
@@ -77,9 +77,12 @@ void reader_field_fini(struct reader_field *f);
 enum slimset_status reader_part_open(struct slimset_reader *r, uint64_t part, int *fd, bool *keep,
                                      struct slimset_error *err);
 
-/* Adds "shard: field F of sample S" in front of err's text. */
-enum slimset_status reader_blame(struct slimset_reader *r, const struct reader_field *f,
+/* Puts "shard: field F of sample S" in front of err's text. */
+enum slimset_status reader_blame(struct slimset_reader *r, uint64_t i, uint32_t k,
                                  struct slimset_error *err);
+
+/* reader_decode.c */
+void reader_decoders_fini(struct slimset_reader *r);
 
 /* reader_preload.c */
 enum slimset_status reader_preload_ram(struct slimset_reader *r, struct slimset_error *err);

@@ -246,14 +246,16 @@ static enum slimset_status mismatch(struct slimset_reader *r, const struct reade
     return err_set(err, SLIMSET_DAMAGED, "%.200s: %s %s", path, where, what);
 }
 
-enum slimset_status reader_blame(struct slimset_reader *r, const struct reader_field *f,
+enum slimset_status reader_blame(struct slimset_reader *r, uint64_t i, uint32_t k,
                                  struct slimset_error *err)
 {
+    struct reader_field f = {.i = i, .k = k};
     char path[DATASET_PATH_MAX], where[WHERE_BYTES];
     struct slimset_error ignored, was = *err;
-    if (field_path(r, f, path, &ignored) != SLIMSET_OK)
+    if (reader_field(r, i, k, &f.s, &f.f, &ignored) != SLIMSET_OK ||
+        field_path(r, &f, path, &ignored) != SLIMSET_OK)
         return err->status;
-    describe(r, f, where);
+    describe(r, &f, where);
     snprintf(err->text, sizeof err->text, "%.100s: %.200s: %.200s", path, where, was.text);
     return err->status;
 }
@@ -275,7 +277,7 @@ enum slimset_status reader_fetch(struct slimset_reader *r, const struct reader_f
     } else {
         enum slimset_status st = io_pread(f->fd, to, f->f->bytes, f->offset, &got, "a shard", err);
         if (st != SLIMSET_OK)
-            return reader_blame(r, f, err);
+            return reader_blame(r, f->i, f->k, err);
     }
     if (got != f->f->bytes)
         return mismatch(r, f, "is cut off: the file was truncated", err);
