@@ -179,6 +179,8 @@ static enum slimset_status delete_stale(void *arg, const char *name, uint64_t by
     if (s->n > 0 && bsearch(&h, s->hash, s->n, sizeof h, by_hash) != NULL)
         return SLIMSET_OK;
     enum slimset_status st = io_unlink(s->out, name, err);
+    if (st == SLIMSET_IO && err->os_errno == EISDIR) /* an earlier try got as far as the folder that takes its place */
+        return SLIMSET_OK;
     snprintf(folder, sizeof folder, "%s", name);
     for (char *slash; st == SLIMSET_OK && (slash = strrchr(folder, '/')) != NULL;) { /* folders it leaves empty */
         *slash = '\0';
@@ -254,8 +256,11 @@ static enum slimset_status finish_roll(struct out_dirs *d, struct slimset_error 
     if (st != SLIMSET_OK || !old || !new)
         return st;
     st = index_open(d->out, SLIMSET_INDEX_NAME, SLIMSET_KIND_INDEX, true, &now, err);
-    if (st == SLIMSET_OK && !is_tree(&now)) /* of a tree it was done before */
+    if (st == SLIMSET_OK && !is_tree(&now)) { /* of a tree it was done before */
         st = remove_stale(d, &now, err);
+        if (st == SLIMSET_OK) /* without the old index nobody knows what was to go */
+            st = io_sync_dir(d->out, ".", err);
+    }
     index_close(&now);
     return st == SLIMSET_OK ? io_unlink(d->work, "index.old", err) : st;
 }
@@ -274,7 +279,8 @@ enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimse
         st = each_file(&ix, must_exist, &move, err);
     if (st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS || st == SLIMSET_NOT_FOUND) {
         index_close(&ix); /* it was never finished, or a file has gone since: not a publication */
-        return io_unlink(d->work, "publish", err);
+        st = io_unlink(d->work, "publish", err);
+        return st == SLIMSET_OK ? finish_roll(d, err) : st;
     }
     if (st == SLIMSET_OK)
         st = io_look(d->out, SLIMSET_INDEX_NAME, &old, &bytes, err);

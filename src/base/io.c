@@ -142,7 +142,7 @@ enum slimset_status io_rename(int from_dir, const char *from, int to_dir, const 
 
 enum slimset_status io_unlink(int dirfd, const char *name, struct slimset_error *err)
 {
-    if (unlinkat(dirfd, name, 0) < 0 && errno != ENOENT)
+    if (unlinkat(dirfd, name, 0) < 0 && errno != ENOENT && errno != ENOTDIR)
         return err_os(err, "cannot remove %s", name);
     return SLIMSET_OK;
 }

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../pack"))
-from _frame import IN_PROCESS, SLIMSET, files, jpeg, ls, main, photos, picture, run, write  # noqa: E402,F401
+from _frame import IN_PROCESS, SLIMSET, files, jpeg, ls, main, photos, picture, rejects, run, write  # noqa: E402,F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONG = bool(os.environ.get("SLIMSET_TORTURE"))  # ./dev torture
