@@ -93,6 +93,10 @@ const struct option_row option_table[] = {
      "kind)"},
     {OPT_CLASS_ORDER, "class-order", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "ORDER",
      "bytes|numeric", "how class folders are numbered (default bytes, as torchvision does)"},
+    {OPT_DALI_IDX, "dali-idx", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, NULL, NULL,
+     "an index for DALI's webdataset reader beside each shard"},
+    {OPT_ENERGON, "energon", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, NULL, NULL,
+     "an index for Megatron Energon beside each shard, and its .nv-meta folder"},
 
     {OPT_FILES_FROM, "files-from", 0, PACK, GROUP_INPUT, ARG_FILE, false, false, "LIST", NULL,
      "read the names of the input files from LIST, one a line; - is standard input"},

@@ -164,6 +164,8 @@ static enum option_result layout_option(struct options *o, int id, struct pack_r
         recipe->classes = (enum slimset_classes)(SLIMSET_CLASSES_AUTO + o->choice);
         break;
     case OPT_CLASS_ORDER: recipe->class_order_numeric = o->choice == 1; break;
+    case OPT_DALI_IDX: recipe->dali_idx = true; break;
+    case OPT_ENERGON: recipe->energon = true; break;
     case OPT_MAX_PIXELS:
         /* 65,500 squared is what the limit on a side lets through. */
         good = options_number(o, 1, UINT64_C(65500) * 65500, &recipe->max_pixels);

@@ -22,6 +22,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "dataset.h"
 #include "join.h"
 #include "image.h"
 #include "names.h"
@@ -31,6 +32,7 @@
 #include "recipe.h"
 #include "report.h"
 #include "sandbox.h"
+#include "sidecar.h"
 
 static enum slimset_status check_request(const struct slimset_recipe *r, const struct slimset_run *run, struct slimset_error *err)
 {
@@ -45,6 +47,8 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
             return err_set(err, SLIMSET_USAGE, "alpha = keep with codec = jpeg: JPEG has no alpha");
     if (r->n_settings > SLIMSET_SETTINGS_MAX)
         return err_set(err, SLIMSET_USAGE, "more than %d rules and fields with settings of their own", SLIMSET_SETTINGS_MAX);
+    if ((r->dali_idx || r->energon) && r->layout == SLIMSET_LAYOUT_TREE)
+        return err_set(err, SLIMSET_USAGE, "--%s goes with shards: a tree has none", r->dali_idx ? "dali-idx" : "energon");
     return join_check(r, err);
 }
 
@@ -234,14 +238,35 @@ static int by_left_out_path(const void *pa, const void *pb)
     return c != 0 ? c : a->path_bytes < b->path_bytes ? -1 : a->path_bytes > b->path_bytes;
 }
 
-/* Is the index just written the one that is published already? */
+/* Is the index just written the one that is published already, with all that goes beside the shards? */
 static enum slimset_status same_as_old(struct pack *p, bool *same, struct slimset_error *err)
 {
     struct index now = {0};
+    bool current = false;
     enum slimset_status st = index_open(p->dirs.work, "publish", SLIMSET_KIND_INDEX, false, &now, err);
     *same = st == SLIMSET_OK && p->old.base != NULL && now.bytes == p->old.bytes && memcmp(now.base, p->old.base, now.bytes) == 0;
+    if (st == SLIMSET_OK) {
+        st = sidecar_current(&now, p->dirs.out, &current, err);
+        struct slimset_error ignored;
+        if (st == SLIMSET_USAGE) /* or every later run would try to publish it */
+            io_unlink(p->dirs.work, "publish", &ignored);
+    }
+    *same = *same && current;
     index_close(&now);
     return st;
+}
+
+/* Names that DALI's index cannot say are refused before the work is done. */
+static enum slimset_status check_names(const struct plan *p, struct slimset_error *err)
+{
+    char key[DATASET_PATH_MAX];
+    for (size_t i = 0; p->recipe->dali_idx && i < p->n_samples; i++) {
+        size_t n = plan_key(p, &p->samples[i], key);
+        if (!sidecar_dali_name(key, n))
+            return err_set(err, SLIMSET_USAGE, "--dali-idx: the sample \"%.*s\" has a blank in its name, which DALI's index cannot say",
+                           (int)(n < 300 ? n : 300), key);
+    }
+    return SLIMSET_OK;
 }
 
 /* --- the run ---------------------------------------------------------------------------------------------------------------- */
@@ -291,6 +316,8 @@ static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
         st = probe_run(&p->plan, p->pool, p->run, err);
     if (st == SLIMSET_OK)
         st = plan_shards(&p->plan, p->run, err);
+    if (st == SLIMSET_OK)
+        st = check_names(&p->plan, err);
     if (st != SLIMSET_OK)
         return st;
     tell_sandbox(p);

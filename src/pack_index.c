@@ -3,6 +3,7 @@
 
 #include "pack_impl.h"
 #include "pipeline.h"
+#include "sidecar.h"
 
 /* The records of a shard, from the old index or from its fragment (opened into *fragment). */
 static enum slimset_status view_of(struct pack *p, size_t shard, struct index *fragment, struct shard_view *v,
@@ -78,7 +79,7 @@ static enum slimset_status count_all(struct pack *p, struct index_counts *c, str
     for (size_t i = 0; i < l->n_entries; i++)
         c->rejects += l->entries[i].problem != SLIMSET_REJECT_NONE;
     c->rejects += l->n_left_out;
-    c->meta_bytes = p->recipe_text.len;
+    c->meta_bytes = p->recipe_text.len + strlen(sidecar_meta(p->recipe));
     c->splits = p->plan.n_splits;
     c->classes = p->plan.n_classes;
     c->fields_rules = p->plan.n_rules;
@@ -125,6 +126,8 @@ enum slimset_status pack_write_index(struct pack *p, struct slimset_error *err)
         st = index_create(p->dirs.work, "publish", SLIMSET_KIND_INDEX, &counts, &w, err);
     if (st == SLIMSET_OK)
         st = index_put_meta(w, p->recipe_text.data, p->recipe_text.len, err);
+    if (st == SLIMSET_OK)
+        st = index_put_meta(w, sidecar_meta(p->recipe), strlen(sidecar_meta(p->recipe)), err);
     if (st == SLIMSET_OK)
         st = plan_put_decisions(&p->plan, w, err);
     if (st == SLIMSET_OK)

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "dataset.h"
+#include "sidecar.h"
 
 /* --- OUT ------------------------------------------------------------------------------------------------------ */
 
@@ -112,7 +113,7 @@ static bool is_tree(const struct index *ix)
 }
 
 /* Calls fn for every file of a dataset: part names, or key.field of a tree. A name that would lead outside is none of ours. */
-static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, struct slimset_error *err)
+static enum slimset_status each_data_file(struct index *ix, name_fn *fn, void *arg, struct slimset_error *err)
 {
     char name[DATASET_PATH_MAX];
     const char *text;
@@ -141,6 +142,26 @@ static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, s
         }
     }
     return st;
+}
+
+struct named {
+    name_fn *fn;
+    void *arg;
+};
+
+static enum slimset_status name_sidecar(void *arg, const char *name, const void *data, size_t n, struct slimset_error *err)
+{
+    const struct named *s = arg;
+    (void)data;
+    return s->fn(s->arg, name, n, err);
+}
+
+/* The same, and for what lies beside the shards; the size of that is not said. */
+static enum slimset_status each_file(struct index *ix, name_fn *fn, void *arg, struct slimset_error *err)
+{
+    struct named named = {fn, arg};
+    enum slimset_status st = each_data_file(ix, fn, arg, err);
+    return st == SLIMSET_OK ? sidecar_each(ix, false, name_sidecar, &named, err) : st;
 }
 
 struct names {
@@ -269,19 +290,21 @@ enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimse
 {
     struct index ix = {0};
     struct move move = {d->stage, d->out};
-    bool old = false;
+    bool old = false, folder = false;
     uint64_t bytes;
     *rolled = false;
     enum slimset_status st = index_open(d->work, "publish", SLIMSET_KIND_INDEX, true, &ix, err);
     if (st == SLIMSET_NOT_FOUND)
         return finish_roll(d, err);
     if (st == SLIMSET_OK)
-        st = each_file(&ix, must_exist, &move, err);
+        st = each_data_file(&ix, must_exist, &move, err);
     if (st == SLIMSET_DAMAGED || st == SLIMSET_DIFFERS || st == SLIMSET_NOT_FOUND) {
         index_close(&ix); /* it was never finished, or a file has gone since: not a publication */
         st = io_unlink(d->work, "publish", err);
         return st == SLIMSET_OK ? finish_roll(d, err) : st;
     }
+    if (st == SLIMSET_OK) /* made here, and again when this was interrupted: a function of the index */
+        st = sidecar_stage(&ix, d->out, d->stage, err);
     if (st == SLIMSET_OK)
         st = io_look(d->out, SLIMSET_INDEX_NAME, &old, &bytes, err);
     if (st == SLIMSET_OK && old) {
@@ -297,6 +320,10 @@ enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimse
         st = each_file(&ix, move_staged, &move, err);
     if (st == SLIMSET_OK)
         st = is_tree(&ix) ? io_syncfs(d->out, "the output folder", err) : io_sync_dir(d->out, ".", err);
+    if (st == SLIMSET_OK)
+        st = io_look(d->out, SIDECAR_FOLDER, &folder, &bytes, err);
+    if (st == SLIMSET_OK && folder)
+        st = io_sync_dir(d->out, SIDECAR_FOLDER, err);
     if (st == SLIMSET_OK)
         st = io_rename(d->work, "publish", d->out, SLIMSET_INDEX_NAME, err);
     if (st == SLIMSET_OK)

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
+#include "sidecar.h"
 #include "verify_impl.h"
 
 void verify_finding(struct verify *v, const char *part, const char *key, const char *field,
@@ -47,6 +49,19 @@ enum slimset_status verify_absorb(struct verify *v, enum slimset_status st, cons
     return SLIMSET_OK;
 }
 
+static enum slimset_status sidecar(void *arg, const char *name, const void *data, size_t n,
+                                   struct slimset_error *err)
+{
+    struct verify *v = arg;
+    uint8_t *have = NULL;
+    size_t have_n = 0;
+    enum slimset_status st = io_read_file(v->d.dirfd, name, n, &have, &have_n, err);
+    if (st == SLIMSET_OK && (have_n != n || (n != 0 && memcmp(have, data, n) != 0)))
+        verify_finding(v, name, NULL, NULL, "does not say what the index says: the same pack again makes it anew");
+    free(have);
+    return verify_absorb(v, st, name, NULL, NULL, err);
+}
+
 enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs,
                                    slimset_finding_fn *fn, void *arg,
                                    struct slimset_verify_report *report, struct slimset_error *err)
@@ -75,6 +90,12 @@ enum slimset_status slimset_verify(const char *out, bool decode, unsigned jobs,
     st = verify_index(&v, err);
     for (uint64_t i = 0; st == SLIMSET_OK && i < v.d.ix.n_parts; i++)
         st = verify_part(&v, i, err);
+    if (st == SLIMSET_OK) {
+        st = sidecar_each(&v.d.ix, true, sidecar, &v, err);
+        if (st == SLIMSET_USAGE)
+            st = SLIMSET_DAMAGED;
+        st = verify_absorb(&v, st, SLIMSET_INDEX_NAME, NULL, NULL, err);
+    }
     if (st == SLIMSET_OK && (st = verify_foreign(&v, err)) == SLIMSET_IO) {
         /* A folder that may not be listed takes nothing from the dataset. */
         verify_note(&v, NULL, "%s", err->text);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "sidecar.h"
 #include "verify_impl.h"
 
 enum {
@@ -24,7 +25,7 @@ enum {
 struct foreign {
     struct verify *v;
     uint64_t *known;    /* sorted hashes of the paths that belong here */
-    size_t n_known;
+    size_t n_known, cap;
     char *path[FOREIGN_SHOWN]; /* owned, in byte order; folders end in '/' */
     size_t n_path;
     uint64_t n_all;
@@ -42,6 +43,17 @@ static bool is_known(const struct foreign *f, const char *path, size_t n)
     return f->n_known != 0 && bsearch(&hash, f->known, f->n_known, sizeof hash, hash_order) != NULL;
 }
 
+static enum slimset_status learn_sidecar(void *arg, const char *name, const void *data, size_t n,
+                                         struct slimset_error *err)
+{
+    struct foreign *f = arg;
+    (void)data, (void)n;
+    if (f->n_known == f->cap)
+        return err_set(err, SLIMSET_INTERNAL, "more files beside the shards than there is room for");
+    f->known[f->n_known++] = hash_bytes(name, strcspn(name, "/")); /* a folder of ours is ours */
+    return SLIMSET_OK;
+}
+
 /* Hashes of all file names that the index gives. Damaged records are left out: they have their
  * findings. */
 static enum slimset_status learn(struct foreign *f, struct slimset_error *err)
@@ -51,9 +63,10 @@ static enum slimset_status learn(struct foreign *f, struct slimset_error *err)
     char path[DATASET_PATH_MAX];
     const char *a, *b;
     size_t a_n, b_n, cap = f->v->d.tree ? ix->n_fields : ix->n_parts;
-    f->known = malloc((cap + 1) * sizeof *f->known);
+    f->cap = 3 * cap + 4; /* a shard has two files beside it at most, and there are three more */
+    f->known = malloc(f->cap * sizeof *f->known);
     if (f->known == NULL)
-        return err_nomem(err, (cap + 1) * sizeof *f->known);
+        return err_nomem(err, f->cap * sizeof *f->known);
     for (uint64_t i = 0; !f->v->d.tree && i < ix->n_parts; i++) {
         if (index_touch(ix, &ix->parts[i], sizeof *ix->parts, &ignored) == SLIMSET_OK &&
             index_text(ix, ix->parts[i].name, &a, &a_n, &ignored) == SLIMSET_OK)
@@ -72,6 +85,7 @@ static enum slimset_status learn(struct foreign *f, struct slimset_error *err)
                 f->known[f->n_known++] = hash_bytes(path, strlen(path));
         }
     }
+    (void)sidecar_each(ix, false, learn_sidecar, f, &ignored);
     qsort(f->known, f->n_known, sizeof *f->known, hash_order);
     return SLIMSET_OK;
 }

@@ -99,6 +99,8 @@ struct slimset_recipe {
     uint64_t max_pixels;              /* default 178,956,970 */
     bool follow;                      /* symbolic links in folders, default true */
     bool webdataset;                  /* default true: tars that are WebDataset keep keys and fields */
+    bool dali_idx;                    /* index of DALI's webdataset reader beside each shard; no part of the fingerprint */
+    bool energon;                     /* likewise those of Megatron Energon, and its .nv-meta folder */
     const struct slimset_rule *rules; /* in order of the command line; NULL when n_rules is 0 */
     size_t n_rules;
     const struct slimset_join *joins; /* in order of the command line; NULL when n_joins is 0 */
