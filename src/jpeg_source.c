@@ -12,6 +12,8 @@
 
 /* ---- callbacks ---- */
 
+enum { ZERO_RUN_BYTES = 256 /* half a disk sector of zeros is no picture */ };
+
 static const JOCTET fake_eoi[2] = {0xFF, JPEG_EOI};
 
 _Noreturn void jpeg_fail(struct jpeg_reader *r) { longjmp(r->jump, 1); }
@@ -66,6 +68,33 @@ static void on_error(j_common_ptr common)
     }
 }
 
+/* Zeros in place of picture data, as a failed disk or a sparse download leaves them: the decoder
+ * makes blocks of them, too many or too few, and is left with data behind the last one. Such data
+ * are harmless by themselves (some scanners and cameras write them), so it is the zeros that are
+ * looked for, in what was decoded of the scan. Not where they are how a flat picture is coded. */
+static bool has_zero_block(const struct jpeg_reader *r)
+{
+    const struct jpeg_decompress_struct *cinfo = &r->cinfo;
+    if (cinfo->progressive_mode || cinfo->arith_code || cinfo->comps_in_scan < 1)
+        return false;
+    const jpeg_component_info *comp = cinfo->cur_comp_info[0];
+    const JHUFF_TBL *dc = cinfo->dc_huff_tbl_ptrs[comp->dc_tbl_no],
+                    *ac = cinfo->ac_huff_tbl_ptrs[comp->ac_tbl_no];
+    if (dc == NULL || ac == NULL || (dc->huffval[0] == 0 && ac->huffval[0] == 0))
+        return false;
+    /* libjpeg stands behind the marker, the bytes it did not use are before that. */
+    size_t at = (size_t)(r->source.next_input_byte - r->data), unused = 2;
+    if (r->errors.msg_parm.i[0] > 0)
+        unused += (size_t)r->errors.msg_parm.i[0];
+    unsigned run = 0;
+    for (at = at > unused ? at - unused : 0; at > 1 && run < ZERO_RUN_BYTES; at--) {
+        if (r->data[at - 2] == 0xFF && r->data[at - 1] == 0xDA)
+            return false; /* the beginning of the scan */
+        run = r->data[at - 1] == 0 ? run + 1 : 0;
+    }
+    return run == ZERO_RUN_BYTES;
+}
+
 /* The acceptance table. The first warning that rejects ends the decode: nothing behind it matters.
  */
 static void on_message(j_common_ptr common, int level)
@@ -77,6 +106,13 @@ static void on_message(j_common_ptr common, int level)
     case JWRN_JPEG_EOF: /* jpeg_end judges it when it is known what was missing */
         break;
     case JWRN_EXTRANEOUS_DATA:
+        if (!r->dry && has_zero_block(r)) {
+            err_bad(r->err, SLIMSET_REJECT_CORRUPT,
+                    "zero bytes in place of picture data, and data left over behind the last row");
+            jpeg_fail(r);
+        }
+        r->notes |= NOTE_WARNING;
+        break;
     case JWRN_JFIF_MAJOR:
     case JWRN_NOT_SEQUENTIAL:
     case JWRN_ADOBE_XFORM:

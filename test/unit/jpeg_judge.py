@@ -455,13 +455,15 @@ class Judge:
         e("progressive, last scan left out", prog[:last] + b"\xff\xd9", WARNING)
         e("arithmetic no_eoi", arith[:-2], {TRUNCATED})
         e("arithmetic trunc50", arith[:len(arith) // 2], {TRUNCATED})
-        # Zeros in the data shift what follows: the decoder either runs out of it (reject) or has
-        # some left, which cannot be told from the benign bytes before EOI below. Never silent.
-        for at in range(20000, len(ok) - 5000, 9000):
-            bad = ok[:at] + bytes(4096) + ok[at + 4096:]
-            st, reject, notes, _, text = self.lib.decode(bad)
-            self.check((st, reject) == (BAD_INPUT, CORRUPT) or (st == OK and notes == WARNING),
-                       "zero_block at %d: %d %d %x %s", at, st, reject, notes, text)
+        # Zeros in the data shift what follows: the decoder runs out of it, or has some left.
+        for size in (512, 4096):
+            for at in range(20000, len(ok) - 5000, 9000):
+                bad = ok[:at] + bytes(size) + ok[at + size:]
+                e("%d zeros at %d" % (size, at), bad, {CORRUPT})
+        flat = pil(np.full((1200, 1600, 3), 255, np.uint8), quality=90, optimize=True)
+        self.check(bytes(400) in flat, "the flat picture has no zeros")
+        e("a flat picture with bytes before EOI", flat[:-2] + b"\x12\x34" * 40 + b"\xff\xd9", WARNING)
+        e("zeros behind the last row", ok[:-2] + bytes(5000) + b"\xff\xd9", WARNING)
         e("tall_header", ok[:sof + 5] + struct.pack(">H", 720) + ok[sof + 7:], {CORRUPT})
         e("dnl0", ok[:sof + 5] + b"\0\0" + ok[sof + 7:], {CORRUPT, UNSUPPORTED})
         e("bad_app1_len", ok[:2] + b"\xff\xe1\xff\xf0Exif\0\0" + ok[2:], {CORRUPT, TRUNCATED})
