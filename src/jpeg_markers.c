@@ -23,6 +23,11 @@ static bool is_known(uint8_t code)
            (code >= MARKER_APP0 && code <= MARKER_APP15) || code == MARKER_COM;
 }
 
+static bool is_app_or_com(uint8_t code)
+{
+    return (code >= MARKER_APP0 && code <= MARKER_APP15) || code == MARKER_COM;
+}
+
 enum jpeg_step jpeg_cursor_next(struct jpeg_cursor *c, struct jpeg_segment *s)
 {
     uint8_t code = 0;
@@ -53,8 +58,10 @@ enum jpeg_step jpeg_cursor_next(struct jpeg_cursor *c, struct jpeg_segment *s)
     if (c->n - c->pos < 2)
         return JPEG_STEP_CUT;
     size_t length = get_be16(c->data + c->pos);
-    if (length < 2)
+    if (length < 2 && !is_app_or_com(code))
         return JPEG_STEP_BAD;
+    if (length < 2)
+        length = 2; /* libjpeg reads on behind the length: scans could hide there */
     if (length > c->n - c->pos)
         return JPEG_STEP_CUT;
     s->body = c->data + c->pos + 2;
@@ -129,11 +136,6 @@ static bool is_jfif(const struct jpeg_segment *s)
 static bool is_adobe(const struct jpeg_segment *s)
 {
     return s->code == MARKER_APP14 && s->body_bytes >= 12 && begins(s, "Adobe", 5);
-}
-
-static bool is_app_or_com(uint8_t code)
-{
-    return (code >= MARKER_APP0 && code <= MARKER_APP15) || code == MARKER_COM;
 }
 
 /* Chunks of an ICC profile: name, number from 1, count. */

@@ -100,9 +100,14 @@ static void test_cursor(void)
     CHECK(s.body_bytes == 0 && c.garbage);
     CHECK_INT(jpeg_cursor_next(&c, &s), JPEG_STEP_CUT);
 
-    static const uint8_t zero_length[] = {0xFF, 0xE1, 0, 1, 0}, reserved[] = {0xFF, 0x02, 0, 2};
+    static const uint8_t zero_length[] = {0xFF, 0xDB, 0, 1, 0}, reserved[] = {0xFF, 0x02, 0, 2};
     c = (struct jpeg_cursor){.data = zero_length, .n = sizeof zero_length};
     CHECK_INT(jpeg_cursor_next(&c, &s), JPEG_STEP_BAD);
+    static const uint8_t no_length[] = {0xFF, 0xFE, 0, 0, 0xFF, 0xE5, 0, 1, 0xFF, 0xD9};
+    c = (struct jpeg_cursor){.data = no_length, .n = sizeof no_length}; /* libjpeg skips these two */
+    CHECK(jpeg_cursor_next(&c, &s) == JPEG_STEP_SEGMENT && s.code == MARKER_COM && s.body_bytes == 0 && c.pos == 4);
+    CHECK(jpeg_cursor_next(&c, &s) == JPEG_STEP_SEGMENT && s.code == 0xE5 && s.body_bytes == 0 && c.pos == 8);
+    CHECK(jpeg_cursor_next(&c, &s) == JPEG_STEP_SEGMENT && s.code == MARKER_EOI && !c.garbage);
     c = (struct jpeg_cursor){.data = reserved, .n = sizeof reserved};
     CHECK_INT(jpeg_cursor_next(&c, &s), JPEG_STEP_BAD);
     c = (struct jpeg_cursor){.data = reserved, .n = 1}; /* a lone 0xFF */
@@ -384,6 +389,31 @@ static void test_every_cut(void)
     image_fini(&got);
 }
 
+/* Scans behind a comment whose length says 0: libjpeg reads them, so they count. */
+static void test_hidden_scans_count(void)
+{
+    static const uint8_t value[3] = {10, 100, 150}, comment[] = {0xFF, 0xFE, 0, 0};
+    struct image a = {0};
+    struct buf file = {0}, bomb = {0};
+    struct jpeg_facts f;
+    make(&a, IMAGE_GRAY, 8, 8, value, 2, 60);
+    encode(&a, 90, true, &file);
+    size_t sos = 2;
+    while (file.data[sos + 1] != MARKER_SOS)
+        sos += 2u + get_be16(file.data + sos + 2);
+    const size_t scan_bytes = file.len - 2 - sos;
+    CHECK_INT(buf_append(&bomb, file.data, file.len - 2, &err), SLIMSET_OK);
+    CHECK_INT(buf_append(&bomb, comment, sizeof comment, &err), SLIMSET_OK);
+    for (int i = 0; i < 300; i++)
+        CHECK_INT(buf_append(&bomb, file.data + sos, scan_bytes, &err), SLIMSET_OK);
+    CHECK_INT(buf_append(&bomb, file.data + file.len - 2, 2, &err), SLIMSET_OK);
+    CHECK_INT(jpeg_facts_read(bomb.data, bomb.len, &f, &err), SLIMSET_OK);
+    CHECK_INT(f.scans, 301);
+    buf_fini(&bomb);
+    buf_fini(&file);
+    image_fini(&a);
+}
+
 static void test_strip_and_icc_limits(void)
 {
     static const uint8_t value[3] = {10, 100, 150};
@@ -423,6 +453,7 @@ int main(void)
     RUN(test_reader_after_faults);
     RUN(test_reader_has_no_memory);
     RUN(test_every_cut);
+    RUN(test_hidden_scans_count);
     RUN(test_strip_and_icc_limits);
     jpeg_reader_free(reader);
     jpeg_writer_free(writer);
