@@ -141,6 +141,11 @@ static int finish(int status)
     errno = 0;
     bool failed = fflush(stdout) != 0;
     int e = errno;
+    if (!failed && ferror(stdout)) { /* an earlier piece was lost, and its errno with it: ask again */
+        putchar('\n');
+        fflush(stdout);
+        e = errno;
+    }
     /* Status 1: the verb has said already what went wrong. */
     if ((!failed && !ferror(stdout)) || status == 1 || e == EPIPE || reader_left())
         return status;

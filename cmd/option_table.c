@@ -102,6 +102,8 @@ const struct option_row option_table[] = {
      "read the names of the input files from LIST, one a line; - is standard input"},
     {OPT_NULL, "null", '0', PACK, GROUP_INPUT, ARG_WORD, false, false, NULL, NULL,
      "names in --files-from end with a NUL byte, as find -print0 writes them"},
+    {OPT_CONFIG, "config", 0, PACK, GROUP_INPUT, ARG_FILE, false, false, "FILE", NULL,
+     "take options from FILE, and settings for some of the files (format: see the manual page)"},
     {OPT_MAX_PIXELS, "max-pixels", 0, PACK, GROUP_INPUT, ARG_WORD, false, false, "N", NULL,
      "reject larger images by their header (default 178956970)"},
     {OPT_NO_FOLLOW, "no-follow", 0, PACK, GROUP_INPUT, ARG_WORD, false, false, NULL, NULL,
@@ -195,7 +197,12 @@ const struct verb_row verb_table[] = {
      "The same command again continues a run that was stopped, and after changes in the source "
      "rewrites only the shards concerned.\n"
      "Of several GLOBs that match a file the last one counts. A GLOB with a / is compared with the "
-     "path below SRC, one without with the file name.",
+     "path below SRC, one without with the file name.\n"
+     "A --config file has lines \"option = value\" with the names of the options (of those without a "
+     "value, yes or no); the command line has the last word. Sections [rule \"GLOB\"] and [field "
+     "NAME] say what is done to some files only: role = image, mask, depth-map, array, copy or skip, "
+     "and the options about pixels; in [field NAME] also pattern = PATTERN, as --field has it. A mask "
+     "without a resize of its own takes the size of its image.",
      "slimset pack photos -o packed --resize 512\tlongest side at most 512 pixels\n"
      "slimset pack photos.zip -o packed\tpack the files as they are\n"
      "slimset pack photos -o packed --resize crop:224x224 --mask 'labels/*.png'\timages and "

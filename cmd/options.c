@@ -116,8 +116,10 @@ fail_v(struct options *o, const char *fmt, va_list ap)
     char text[1024];
     vsnprintf(text, sizeof text, fmt, ap);
     bool help = o->verb->bit == VERB_HELP;
-    fprintf(stderr, "slimset %s: %s\nSee: slimset help%s%s\n", o->verb->name, text, help ? "" : " ",
-            help ? "" : o->verb->name);
+    fprintf(stderr, "slimset %s: ", o->verb->name);
+    if (o->where != NULL)
+        fprintf(stderr, "%s:%u: ", o->where, o->where_line);
+    fprintf(stderr, "%s\nSee: slimset help%s%s\n", text, help ? "" : " ", help ? "" : o->verb->name);
     o->exit_status = 2;
     return 2;
 }
@@ -307,6 +309,39 @@ int options_next(struct options *o)
         }
     }
     return 0;
+}
+
+void options_where(struct options *o, const char *file, unsigned line)
+{
+    o->where = file;
+    o->where_line = line;
+}
+
+int options_take(struct options *o, const char *name, const char *value)
+{
+    o->row = option_find(name, strlen(name), o->verb->bit);
+    if (o->row != NULL && (o->row->id == OPT_HELP || o->row->id == OPT_VERSION || o->row->id == OPT_CONFIG)) {
+        options_fail(o, "%s belongs on the command line", name);
+        return -1;
+    }
+    if (o->row == NULL) {
+        const char *near = option_suggest(name, o->verb->bit);
+        options_fail(o, "unknown key %.60s%s%s%s", name, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+                     near != NULL ? "?" : "");
+        return -1;
+    }
+    snprintf(o->shown, sizeof o->shown, "%s", o->row->name);
+    o->value = value;
+    if (o->row->arg != NULL)
+        return answer(o);
+    bool no = strcmp(value, "no") == 0;
+    if (!no && strcmp(value, "yes") != 0) {
+        options_bad_value(o, "yes or no is wanted");
+        return -1;
+    }
+    o->value = NULL;
+    o->choice = -1;
+    return no ? 0 : o->row->id;
 }
 
 /* Digits at *s as a number; moves *s behind them. False: none, or over 64 bits. */

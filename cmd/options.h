@@ -64,7 +64,7 @@ enum option_id {
     /* layout */
     OPT_TO, OPT_SHARD_SIZE, OPT_SHARD_COUNT, OPT_ORDER, OPT_SEED, OPT_CLASSES, OPT_CLASS_ORDER, OPT_DALI_IDX, OPT_ENERGON,
     /* input */
-    OPT_MAX_PIXELS, OPT_NO_FOLLOW, OPT_NO_WEBDATASET, OPT_FILES_FROM, OPT_NULL, OPT_VERIFY_INPUTS,
+    OPT_CONFIG, OPT_MAX_PIXELS, OPT_NO_FOLLOW, OPT_NO_WEBDATASET, OPT_FILES_FROM, OPT_NULL, OPT_VERIFY_INPUTS,
     /* the run */
     OPT_OUTPUT, OPT_JOBS, OPT_IN_PROCESS, OPT_FORCE, OPT_REPLAN, OPT_STRICT, OPT_MAX_REJECTS,
     OPT_DRY_RUN, OPT_WINDOW,
@@ -132,6 +132,8 @@ struct options {
     const char *bundle;           /* rest of "-nq", NULL none */
     bool only_args;               /* "--" was seen */
     char shown[80];               /* the option as typed, for messages */
+    const char *where;            /* the file whose line is read, NULL: the command line */
+    unsigned where_line;
 };
 
 /* `verb` is a name in verb_table; argv[0] is skipped. argv is reordered. */
@@ -140,6 +142,12 @@ void options_init(struct options *o, const char *verb, int argc, char **argv);
 /* The next option's enum option_id; 0 when all is read (args are complete); -1 when the verb must
  * return o->exit_status: an error was printed (2) or --help, --version answered (0). */
 int options_next(struct options *o);
+
+/* What follows comes from a line of a file, which messages then name; NULL: from the command line again. `file` must stay. */
+void options_where(struct options *o, const char *file, unsigned line);
+
+/* As options_next, for "name = value" in a file; options without a value take yes or no. 0: it was no, and o->row says of which. */
+int options_take(struct options *o, const char *name, const char *value);
 
 /* Prints "slimset VERB: TEXT" and the hint to stderr; sets exit_status and returns it: always 2. */
 int options_fail(struct options *o, const char *fmt, ...) OPTIONS_PRINTF(2, 3);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pack_config.h"
 #include "text.h"
 
 enum option_result { NOT_MINE, TAKEN, WRONG };
@@ -123,6 +124,34 @@ static enum option_result pixel_option(struct options *o, int id, struct pack_re
     return result(good);
 }
 
+bool pack_request_grow(struct options *o, void *array, size_t n, size_t size)
+{
+    if ((n & (n - 1)) != 0)
+        return true;
+    void *grown = realloc(*(void **)array, (n == 0 ? 1 : 2 * n) * size);
+    if (grown == NULL)
+        options_fail(o, "out of memory");
+    else
+        *(void **)array = grown;
+    return grown != NULL;
+}
+
+bool pack_request_rule(struct pack_request *r, struct options *o, const char *glob, int role)
+{
+    if (!pack_request_grow(o, &r->rules, r->recipe.n_rules, sizeof *r->rules))
+        return false;
+    r->rules[r->recipe.n_rules++] = (struct slimset_rule){.glob = glob, .role = role};
+    return true;
+}
+
+bool pack_request_join(struct pack_request *r, struct options *o, const char *text)
+{
+    if (!pack_request_grow(o, &r->joins, r->recipe.n_joins, sizeof *r->joins))
+        return false;
+    r->joins[r->recipe.n_joins++] = (struct slimset_join){.text = text, .role = SLIMSET_RULE_NO_ROLE};
+    return true;
+}
+
 static enum option_result role_option(struct options *o, int id, struct pack_request *r)
 {
     int role = -1;
@@ -133,14 +162,13 @@ static enum option_result role_option(struct options *o, int id, struct pack_req
     case OPT_ARRAY: role = SLIMSET_ROLE_ARRAY; break;
     case OPT_COPY: role = SLIMSET_ROLE_COPY; break;
     case OPT_SKIP: break;
-    case OPT_FIELD: r->joins[r->recipe.n_joins++] = (struct slimset_join){.text = o->value, .role = SLIMSET_RULE_NO_ROLE}; return TAKEN;
+    case OPT_FIELD: return result(pack_request_join(r, o, o->value));
     case OPT_MASK_FILTER: r->recipe.mask_filter = (enum slimset_mask_filter)o->choice; return TAKEN;
     case OPT_NO_DETECT: r->recipe.detect = false; return TAKEN;
     case OPT_BOXES: r->recipe.boxes = SLIMSET_BOXES_KEEP; return TAKEN;
     default: return NOT_MINE;
     }
-    r->rules[r->recipe.n_rules++] = (struct slimset_rule){.glob = o->value, .role = role};
-    return TAKEN;
+    return result(pack_request_rule(r, o, o->value, role));
 }
 
 static enum option_result layout_option(struct options *o, int id, struct pack_request *r)
@@ -230,11 +258,22 @@ static enum option_result run_option(struct options *o, int id, struct pack_requ
     return result(good);
 }
 
+bool pack_request_check_pixels(struct options *o, const struct slimset_recipe *recipe)
+{
+    const char *wrong = NULL;
+    if (recipe->lossless && (recipe->output == SLIMSET_OUTPUT_JPEG || recipe->output == SLIMSET_OUTPUT_WEBP))
+        wrong = "--lossless contradicts --codec jpeg and webp";
+    else if (recipe->upscale && recipe->resize == SLIMSET_RESIZE_NONE)
+        wrong = "--upscale belongs to --resize, and there is no --resize";
+    if (wrong != NULL)
+        options_fail(o, "%s", wrong);
+    return wrong == NULL;
+}
+
 /* What only makes sense together, or not together. */
 static bool check_whole(struct options *o, const struct pack_request *r)
 {
     const struct slimset_run *run = &r->run;
-    const struct slimset_recipe *recipe = &r->recipe;
     char name[200];
     const char *wrong = NULL;
     if (run->n_sources == 0 && run->files_from == NULL) {
@@ -250,17 +289,43 @@ static bool check_whole(struct options *o, const struct pack_request *r)
         wrong = "-0 says how --files-from is read, and there is no --files-from";
     } else if (run->strict && (run->max_rejects >= 0 || run->max_rejects_percent >= 0)) {
         wrong = "--strict allows no reject, --max-rejects allows some: only one of them";
-    } else if (recipe->lossless && (recipe->output == SLIMSET_OUTPUT_JPEG ||
-                                    recipe->output == SLIMSET_OUTPUT_WEBP)) {
-        wrong = "--lossless contradicts --codec jpeg and webp";
-    } else if (recipe->upscale && recipe->resize == SLIMSET_RESIZE_NONE) {
-        wrong = "--upscale belongs to --resize, and there is no --resize";
     } else if (r->shown.quiet && r->shown.verbose) {
         wrong = "--quiet and --verbose: only one of them";
     }
     if (wrong != NULL)
         options_fail(o, "%s", wrong);
-    return wrong == NULL;
+    return wrong == NULL && pack_request_check_pixels(o, &r->recipe);
+}
+
+static bool take_option(struct options *o, int id, struct pack_request *r)
+{
+    enum option_result taken = id == OPT_CONFIG ? TAKEN : pixel_option(o, id, r); /* the file was read before */
+    if (taken == NOT_MINE)
+        taken = role_option(o, id, r);
+    if (taken == NOT_MINE)
+        taken = layout_option(o, id, r);
+    if (taken == NOT_MINE)
+        taken = run_option(o, id, r);
+    return taken == TAKEN;
+}
+
+/* The file of --config: it is read before the command line, which has the last word. False: there are two of them. */
+static bool find_config(struct options *o, const char **file)
+{
+    for (int i = 1; i < o->argc && strcmp(o->argv[i], "--") != 0; i++) {
+        const char *value = NULL;
+        if (strncmp(o->argv[i], "--config=", 9) == 0)
+            value = o->argv[i] + 9;
+        else if (strcmp(o->argv[i], "--config") == 0 && i + 1 < o->argc)
+            value = o->argv[++i];
+        if (value != NULL && *file != NULL) {
+            options_fail(o, "--config may be given once");
+            return false;
+        }
+        if (value != NULL && value[0] != '\0')
+            *file = value;
+    }
+    return true;
 }
 
 bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit_status)
@@ -271,33 +336,23 @@ bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit
     r->shown.verb = argv[0];
     struct options o;
     options_init(&o, argv[0], argc, argv);
-    /* No more rules than words. */
-    r->rules = calloc((size_t)argc + 1, sizeof *r->rules);
-    r->joins = calloc((size_t)argc + 1, sizeof *r->joins);
-    if (r->rules == NULL || r->joins == NULL) {
-        fprintf(stderr, "slimset %s: out of memory\n", argv[0]);
-        *exit_status = 1;
-        return false;
-    }
+    const char *config = NULL;
+    *exit_status = 2;
     r->run.dry_run = o.verb->bit == VERB_PLAN;
+    if (!find_config(&o, &config) || (config != NULL && !pack_config_read(r, &o, config, take_option)))
+        return false;
     for (int id; (id = options_next(&o)) != 0;) {
-        enum option_result taken = id < 0 ? WRONG : pixel_option(&o, id, r);
-        if (taken == NOT_MINE)
-            taken = role_option(&o, id, r);
-        if (taken == NOT_MINE)
-            taken = layout_option(&o, id, r);
-        if (taken == NOT_MINE)
-            taken = run_option(&o, id, r);
-        if (taken != TAKEN) {
+        if (id < 0 || !take_option(&o, id, r)) {
             *exit_status = o.exit_status;
             return false;
         }
     }
+    if (config != NULL && !pack_config_apply(r, &o, take_option))
+        return false;
     r->recipe.rules = r->recipe.n_rules > 0 ? r->rules : NULL;
     r->recipe.joins = r->recipe.n_joins > 0 ? r->joins : NULL;
     r->run.sources = (const char *const *)o.args;
     r->run.n_sources = o.n_args;
-    *exit_status = 2;
     return check_whole(&o, r);
 }
 
@@ -307,4 +362,5 @@ void pack_request_fini(struct pack_request *r)
     r->rules = NULL;
     free(r->joins);
     r->joins = NULL;
+    pack_config_fini(&r->config);
 }

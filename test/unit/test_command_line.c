@@ -4,10 +4,12 @@
  * library: its files are taken in here. What is refused is said on stderr, as for a person: no sign
  * of a fault here.
  */
+#include "../../cmd/config.c"
 #include "../../cmd/help.c"
 #include "../../cmd/manual.c"
 #include "../../cmd/option_table.c"
 #include "../../cmd/options.c"
+#include "../../cmd/pack_config.c"
 #include "../../cmd/pack_request.c"
 #include "../../cmd/text.c"
 
