@@ -193,7 +193,10 @@ enum slimset_status reader_field_open(struct slimset_reader *r, uint64_t i, uint
         return status;
     f->offset = r->d.tree ? 0 : f->f->offset;
     if (r->ram.base != NULL) {
-        f->ram = r->ram.base + r->ram.at[f->f - r->d.ix.fields];
+        uint64_t at = r->ram.at[f->f - r->d.ix.fields];
+        if (at > r->ram.bytes || f->f->bytes > r->ram.bytes - at)
+            return err_set(err, SLIMSET_DAMAGED, "the copy in shared memory was changed");
+        f->ram = r->ram.base + at;
         return SLIMSET_OK;
     }
     if (r->d.tree) {
