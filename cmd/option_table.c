@@ -8,6 +8,7 @@
 
 const char *const option_group_name[GROUP_COUNT] = {
     [GROUP_PIXELS] = "Pixels",
+    [GROUP_ARRAYS] = "Arrays (.npy, .npz)",
     [GROUP_ROLES] = "Which file is what",
     [GROUP_LAYOUT] = "Output",
     [GROUP_INPUT] = "Input",
@@ -53,6 +54,23 @@ const struct option_row option_table[] = {
      "(default keep)"},
     {OPT_CHANNELS, "channels", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, "N", "keep|1|3",
      "make every image gray (1) or RGB (3) (default keep)"},
+
+    {OPT_ARRAY_CODEC, "array-codec", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, "CODEC", NULL,
+     "auto, zstd, blosc:shuffle or blosc:bitshuffle, each with :LEVEL (fast, default, max or a number), npy, npz or keep (default auto)"},
+    {OPT_NARROW, "narrow", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, NULL, NULL,
+     "store the smallest type that holds every value of an array exactly"},
+    {OPT_CAST, "cast", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, "TYPE", NULL,
+     "float16 or float32 for wider floats, or uint8:LO,HI for all wider numbers; lossy"},
+    {OPT_MAX_CAST_LOSS, "max-cast-loss", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, "SHARE", NULL,
+     "share of an array's values that --cast may turn into infinity or zero, clip, or find to be NaN (default 0)"},
+    {OPT_KEEP_ORDER, "keep-order", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, NULL, NULL,
+     "leave arrays in Fortran order as they are"},
+    {OPT_LAYOUT, "layout", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, "AXES", "HW|HWC|CHW|NHWC|NCHW",
+     "arrays are images with these axes: --resize applies to them too"},
+    {OPT_RAW, "raw", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, "TYPE:SHAPE", NULL,
+     "what files given by --array hold that are no .npy or .npz: f4:3,224,224 or u2:-1"},
+    {OPT_RAW_OFFSET, "raw-offset", 0, PACK, GROUP_ARRAYS, ARG_WORD, false, false, "N", NULL,
+     "bytes before their values (default 0)"},
 
     {OPT_IMAGE, "image", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "GLOB", NULL,
      "files that are images"},

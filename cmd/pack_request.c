@@ -152,6 +152,35 @@ bool pack_request_join(struct pack_request *r, struct options *o, const char *te
     return true;
 }
 
+static bool read_share(struct options *o, double *share)
+{
+    const char *s = o->value;
+    return (read_decimal(&s, share) && *s == '\0' && *share <= 1) || options_bad_value(o, "a share from 0 to 1 is wanted");
+}
+
+static enum option_result array_option(struct options *o, int id, struct pack_request *r)
+{
+    struct slimset_recipe *recipe = &r->recipe;
+    struct slimset_error err;
+    enum slimset_status st = SLIMSET_OK;
+    switch (id) {
+    case OPT_ARRAY_CODEC: st = slimset_recipe_array_codec(recipe, o->value, &err); break;
+    case OPT_NARROW: recipe->narrow = true; break;
+    case OPT_CAST: st = slimset_recipe_cast(recipe, o->value, &err); break;
+    case OPT_MAX_CAST_LOSS: return result(read_share(o, &recipe->max_cast_loss));
+    case OPT_KEEP_ORDER: recipe->keep_order = true; break;
+    case OPT_LAYOUT: recipe->array_layout = (enum slimset_array_layout)(SLIMSET_ARRAY_HW + o->choice); break;
+    case OPT_RAW: st = slimset_recipe_raw(recipe, o->value, &err); break;
+    case OPT_RAW_OFFSET: return result(options_number(o, 0, UINT64_C(1) << 50, &recipe->raw_offset));
+    default: return NOT_MINE;
+    }
+    if (st != SLIMSET_OK) { /* the text names option and value; the value is as it was typed */
+        char text[sizeof err.text];
+        options_fail(o, "%s", text_clean(text, sizeof text, err.text));
+    }
+    return result(st == SLIMSET_OK);
+}
+
 static enum option_result role_option(struct options *o, int id, struct pack_request *r)
 {
     int role = -1;
@@ -265,6 +294,12 @@ bool pack_request_check_pixels(struct options *o, const struct slimset_recipe *r
         wrong = "--lossless contradicts --codec jpeg and webp";
     else if (recipe->upscale && recipe->resize == SLIMSET_RESIZE_NONE)
         wrong = "--upscale belongs to --resize, and there is no --resize";
+    else if (recipe->narrow && recipe->cast != SLIMSET_CAST_NONE)
+        wrong = "--narrow keeps every value and --cast does not: only one of them";
+    else if (recipe->max_cast_loss > 0 && recipe->cast == SLIMSET_CAST_NONE)
+        wrong = "--max-cast-loss belongs to --cast, and there is no --cast";
+    else if (recipe->raw_offset > 0 && recipe->raw[0] == '\0')
+        wrong = "--raw-offset belongs to --raw, and there is no --raw";
     if (wrong != NULL)
         options_fail(o, "%s", wrong);
     return wrong == NULL;
@@ -300,6 +335,8 @@ static bool check_whole(struct options *o, const struct pack_request *r)
 static bool take_option(struct options *o, int id, struct pack_request *r)
 {
     enum option_result taken = id == OPT_CONFIG ? TAKEN : pixel_option(o, id, r); /* the file was read before */
+    if (taken == NOT_MINE)
+        taken = array_option(o, id, r);
     if (taken == NOT_MINE)
         taken = role_option(o, id, r);
     if (taken == NOT_MINE)

@@ -25,7 +25,8 @@ struct converter *converter_new(const struct slimset_recipe *recipe, bool slow)
     c->decoder = decoder_new(&limits, slow);
     c->encoder = encoder_new(slow);
     c->resampler = resampler_new();
-    if (c->decoder == NULL || c->encoder == NULL || c->resampler == NULL) {
+    c->arrays = array_item_new(&c->recipe);
+    if (c->decoder == NULL || c->encoder == NULL || c->resampler == NULL || c->arrays == NULL) {
         converter_free(c);
         return NULL;
     }
@@ -39,6 +40,7 @@ void converter_free(struct converter *c)
     decoder_free(c->decoder);
     encoder_free(c->encoder);
     resampler_free(c->resampler);
+    array_item_free(c->arrays);
     image_fini(&c->decoded);
     image_fini(&c->scratch);
     image_fini(&c->sized);
@@ -46,6 +48,8 @@ void converter_free(struct converter *c)
     buf_fini(&c->in);
     buf_fini(&c->probe);
     buf_fini(&c->values);
+    buf_fini(&c->fields);
+    buf_fini(&c->text);
     free(c);
 }
 
@@ -127,9 +131,7 @@ static enum slimset_status one_input(struct converter *c, const struct item_requ
     f->in_hash = hash_bytes(data, n);
     f->frames = 1;
     f->format = f->in_format = (uint8_t)sniff(data, n);
-    if (req->op == ITEM_HASH)
-        return SLIMSET_OK;
-    if (in->role == SLIMSET_ROLE_COPY || in->role == SLIMSET_ROLE_ARRAY) {
+    if (in->role == SLIMSET_ROLE_COPY) {
         if (req->op == ITEM_PROBE) {
             f->boxes = convert_box_kind(data, n);
             f->probe_bytes = n;
@@ -137,8 +139,6 @@ static enum slimset_status one_input(struct converter *c, const struct item_requ
             f->payload_bytes = n;
             if (boxes_matter(c, f))
                 f->boxes = convert_box_kind(data, n);
-            if (!copies)
-                st = buf_append(blob, data, n, err);
         }
         return st;
     }
@@ -155,29 +155,78 @@ static enum slimset_status one_input(struct converter *c, const struct item_requ
     return st;
 }
 
+/* Which of the ways an input takes: arrays and what is too large for memory go by their own. */
+static enum slimset_status take_input(struct converter *c, const struct item_request *req, uint32_t i, const int *fds,
+                                      uint32_t image_w, uint32_t image_h, struct item_out *out, struct slimset_error *err)
+{
+    const struct item_input *in = &req->input[i];
+    int fd = fds[in->fd_index];
+    if (req->op == ITEM_HASH || (in->role == SLIMSET_ROLE_COPY && out->spill_fd >= 0 && in->bytes > ITEM_SPILL_BYTES))
+        return array_item_copy(c->arrays, (enum item_op)req->op, in, i, fd, out, err);
+    take_settings(c, req, i);
+    if (req->op != ITEM_CHECK && array_item_is(c->arrays, in, fd))
+        return array_item_convert(c->arrays, (enum item_op)req->op, in, i, fd, out, err);
+    struct item_field f = {.input = i};
+    enum slimset_status st = one_input(c, req, i, fds, image_w, image_h, &f, out->blob, err);
+    return st == SLIMSET_OK ? buf_append(out->fields, &f, sizeof f, err) : st;
+}
+
+/* Fields and their texts to the front of the blob. Room was left for one field an input and a little text; payloads move where that is
+ * not enough. */
+static enum slimset_status put_front(struct converter *c, struct buf *blob, size_t head, uint32_t *text_bytes,
+                                     struct slimset_error *err)
+{
+    size_t need = sizeof(struct item_answer) + c->fields.len + c->text.len, payload = blob->len - head;
+    if (need > head) {
+        enum slimset_status st = buf_reserve(blob, need - head, err);
+        if (st != SLIMSET_OK)
+            return st;
+        memmove(blob->data + need, blob->data + head, payload);
+        blob->len += need - head;
+        head = need;
+    }
+    uint8_t *to = blob->data + sizeof(struct item_answer);
+    if (c->fields.len > 0)
+        memcpy(to, c->fields.data, c->fields.len);
+    if (c->text.len > 0)
+        memcpy(to + c->fields.len, c->text.data, c->text.len);
+    memset(to + c->fields.len + c->text.len, 0, head - need);
+    *text_bytes = (uint32_t)(head - sizeof(struct item_answer) - c->fields.len);
+    return SLIMSET_OK;
+}
+
 enum slimset_status convert_item(struct converter *c, const struct item_request *req, const int *fds, struct buf *blob,
                                  struct slimset_error *err)
 {
+    enum { TEXT_ROOM = 128 };
     struct slimset_error fault = {0};
     uint32_t failed = 0, image_w = 0, image_h = 0;
-    size_t head = sizeof(struct item_answer) + req->n_inputs * sizeof(struct item_field);
+    bool arrays = false;
+    for (uint32_t i = 0; i < req->n_inputs; i++)
+        arrays |= req->input[i].role == SLIMSET_ROLE_ARRAY;
+    size_t head = sizeof(struct item_answer) + req->n_inputs * sizeof(struct item_field) + (arrays ? TEXT_ROOM : 0);
+    struct item_out out = {.blob = blob, .fields = &c->fields, .text = &c->text,
+                           .spill_fd = req->has_spill ? fds[req->n_fds - 1] : -1};
     blob->max = BLOB_BYTES_MAX;
     buf_reset(blob, KEEP_BYTES);
     buf_reset(&c->in, KEEP_BYTES);
+    c->fields.len = c->text.len = 0;
+    c->fields.max = ITEM_FIELDS_MAX * sizeof(struct item_field);
+    c->text.max = ITEM_TEXT_MAX - 1;
     enum slimset_status st = buf_reserve(blob, head, err);
     if (st != SLIMSET_OK)
         return st;
-    memset(blob->data, 0, head);
     blob->len = head;
     st = req->op == ITEM_CONVERT ? image_size(c, req, fds, &image_w, &image_h, &failed, &fault) : SLIMSET_OK;
     for (uint32_t i = 0; st == SLIMSET_OK && i < req->n_inputs; i++) {
-        struct item_field f = {0};
         failed = i;
-        st = one_input(c, req, i, fds, image_w, image_h, &f, blob, &fault);
-        memcpy(blob->data + sizeof(struct item_answer) + i * sizeof f, &f, sizeof f);
+        st = take_input(c, req, i, fds, image_w, image_h, &out, &fault);
     }
-    struct item_answer a = {.ticket = req->ticket, .status = st, .n_fields = req->n_inputs};
+    struct item_answer a = {.ticket = req->ticket, .status = st, .n_fields = (uint32_t)(c->fields.len / sizeof(struct item_field))};
+    if (st == SLIMSET_OK)
+        st = put_front(c, blob, head, &a.text_bytes, &fault);
     if (st != SLIMSET_OK) {
+        a.status = st;
         a.reject = st == SLIMSET_BAD_INPUT ? fault.reject : SLIMSET_REJECT_NONE;
         a.os_errno = fault.os_errno;
         a.failed_input = failed;

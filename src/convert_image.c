@@ -32,7 +32,7 @@ static enum image_format format_of(enum slimset_codec codec)
         return FORMAT_WEBP;
     case SLIMSET_CODEC_NPY:
         return FORMAT_NPY;
-    case SLIMSET_CODEC_KEEP:
+    default: /* an image's bytes, and what only arrays become */
         break;
     }
     return FORMAT_UNKNOWN;

@@ -6,6 +6,7 @@
 #ifndef CONVERT_IMPL_H
 #define CONVERT_IMPL_H
 
+#include "array_item.h"
 #include "convert.h"
 #include "decode.h"
 #include "encode.h"
@@ -20,8 +21,10 @@ struct converter {
     struct encoder *encoder;
     struct resampler *resampler;
     struct image decoded, scratch, sized;
+    struct array_item *arrays;
     struct buf packed, in, probe;
     struct buf values;            /* which values a mask has */
+    struct buf fields, text;      /* of the answer under construction */
 };
 
 /* What is known about the image under conversion. */

@@ -88,7 +88,7 @@ enum slimset_status encode_image(struct encoder *e, const struct image *im, enum
         return vips_write_webp(im, recipe->quality, recipe->lossless, out, err);
     case SLIMSET_CODEC_NPY:
         return write_npy(im, out, err);
-    case SLIMSET_CODEC_KEEP:
+    default:
         break;
     }
     return err_set(err, SLIMSET_INTERNAL, "no encoder for codec %d", codec);

@@ -31,6 +31,7 @@ enum image_format {
     FORMAT_NPY, FORMAT_NPZ, FORMAT_ZIP, FORMAT_TAR, FORMAT_GZIP, FORMAT_ZSTD, FORMAT_XZ,
     FORMAT_SVG, FORMAT_PDF, FORMAT_PS, FORMAT_MVG, FORMAT_HTML, FORMAT_LFS_POINTER, FORMAT_TEXT,
     FORMAT_DICOM, FORMAT_NIFTI, FORMAT_HDF5, FORMAT_PARQUET, FORMAT_VIDEO, FORMAT_AUDIO, FORMAT_PSD,
+    FORMAT_NPY_ZST, /* a zstd frame with a .npy inside */ FORMAT_NPY_BLOSC,
     FORMAT_COUNT
 };
 
@@ -70,6 +71,9 @@ enum image_note {
     NOTE_GAMMA          = 1u << 22, /* decoder: PNG gAMA other than 1/2.2 ignored */
     NOTE_PROFILE_BAD    = 1u << 23, /* decoder/convert: profile corrupt or of the wrong kind, ignored */
     NOTE_GENERATED      = 1u << 24, /* plan: the field was made by us (cls) */
+    NOTE_C_ORDER        = 1u << 25, /* array: was in Fortran order, is in C order */
+    NOTE_NARROWED       = 1u << 26, /* array: a smaller type that holds every value exactly */
+    NOTE_CAST           = 1u << 27, /* array: another type, as --cast asks; values may be rounded */
     NOTE_MAJORITY       = 1u << 28, /* convert: mask resized by the most frequent value */
     NOTE_CLIPPED        = 1u << 29, /* convert: values outside of the range of --depth 8:auto or 8:LO,HI */
     NOTE_MISSED_SSIM    = 1u << 30  /* convert: --min-ssim not reached, highest quality used */

@@ -6,8 +6,7 @@
 #include "archive.h"
 #include "base/io.h"
 
-/* Is the file still the one the walk saw? */
-static enum slimset_status still_same(const struct item_input *in, int fd, struct slimset_error *err)
+enum slimset_status input_same(const struct item_input *in, int fd, struct slimset_error *err)
 {
     if (in->mtime_ns == 0)
         return SLIMSET_OK;
@@ -57,7 +56,7 @@ enum slimset_status input_read(const struct item_input *in, int fd, struct buf *
 {
     size_t start = out->len;
     uint64_t offset = in->offset;
-    enum slimset_status st = still_same(in, fd, err);
+    enum slimset_status st = input_same(in, fd, err);
     if (st == SLIMSET_OK && in->zip_local) {
         struct archive_member m = {.offset = in->offset, .zip_local = true, .packed_bytes = in->packed_bytes};
         st = archive_data_offset(fd, &m, &offset, err);
@@ -78,6 +77,6 @@ enum slimset_status input_read(const struct item_input *in, int fd, struct buf *
             st = err_bad(err, SLIMSET_REJECT_CHECKSUM, "CRC-32 is %08x, the archive says %08x", crc, in->crc32);
     }
     if (st == SLIMSET_OK)
-        st = still_same(in, fd, err);
+        st = input_same(in, fd, err);
     return st;
 }

@@ -16,4 +16,7 @@ enum { INPUT_BYTES_MAX = 1 << 30 }; /* of one input held in memory */
 enum slimset_status input_read(const struct item_input *in, int fd, struct buf *packed, struct buf *out,
                                struct slimset_error *err);
 
+/* Is a plain file still the one the walk saw? SLIMSET_BAD_INPUT/changed. */
+enum slimset_status input_same(const struct item_input *in, int fd, struct slimset_error *err);
+
 #endif

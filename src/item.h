@@ -5,19 +5,28 @@
  *
  *      struct item_answer | struct item_field x n_fields | text | payload of field 0, 1, ...
  *
+ * An input becomes one field, an .npz one for each of its arrays. Of a good answer the text is names and dtypes of fields. Large payloads
+ * do not go through the slot: the request then brings a nameless file, the spill, and the field says where in it its payload lies.
+ *
  * A request goes over a socket with the descriptors of its inputs; the blob goes through a shared-memory
  * slot. What a worker answers is hostile until item_answer_check has passed on a private copy.
  */
 #ifndef ITEM_H
 #define ITEM_H
 
+#include "array_codec.h"
 #include "base/buf.h"
 #include "image.h"
 #include "slimset/pack.h"
 
 enum {
     ITEM_INPUTS_MAX = 200,  /* files of one sample: SCM_RIGHTS takes 253 descriptors */
-    ITEM_VERSION = 1        /* of this protocol; both ends are the same executable */
+    ITEM_FIELDS_MAX = 1000, /* of one sample: arrays of its .npz files included */
+    ITEM_CHOICES_MAX = 16,  /* arrays of an .npz that have a codec of their own */
+    ITEM_TEXT_MAX = 16 << 20,
+    ITEM_SPILL_BYTES = 64 << 20, /* an input of more, or one that cannot be read in place, brings a spill */
+    ITEM_SPILL_NPZ_BYTES = 8 << 20, /* the same for an .npz, which unpacks to more */
+    ITEM_VERSION = 2        /* of this protocol; both ends are the same executable */
 };
 
 enum item_op {
@@ -43,8 +52,15 @@ struct item_input {
     uint8_t flags;         /* ITEM_SHIFT_16 */
     uint8_t known_bytes;   /* 1: `bytes` must be met exactly */
     uint8_t settings;      /* 0 the recipe's own, else 1 + number in recipe->settings */
-    uint8_t zero[3];
+    uint8_t zero;
     uint16_t depth_lo, depth_hi; /* --depth 8:auto: the field's range of 16-bit values; both 0 not known */
+    uint8_t raw;           /* an array without a header: the recipe's --raw says what it is */
+    uint8_t n_choices;
+    struct array_codec array; /* of arrays; level may be a word */
+    struct item_choice {      /* of arrays of an .npz, by name */
+        uint32_t name_hash;   /* array_name_hash */
+        struct array_codec codec;
+    } choice[ITEM_CHOICES_MAX];
 };
 
 enum {
@@ -58,17 +74,26 @@ struct item_request {
     uint32_t slot;
     uint32_t n_inputs;
     uint32_t n_fds;
+    uint32_t has_spill;    /* the last descriptor is a file that the worker may write */
+    uint32_t zero;
     struct item_input input[ITEM_INPUTS_MAX];
 };
 
-/* Filled by the worker, one per input that became a field, in the order of the inputs. */
+/* Filled by the worker, one or more per input, in the order of the inputs. */
 struct item_field {
     uint64_t payload_bytes;
+    uint64_t spill_at;    /* spilled: where in the spill the payload begins */
     uint64_t in_bytes;
     uint64_t in_hash;     /* XXH3-64 of the unpacked source bytes */
     uint32_t w, h, in_w, in_h, notes, frames;
     uint32_t classes_lost, ssim_e6; /* as in the index */
+    uint32_t input;       /* of the request */
+    uint32_t name_bytes;  /* in the text: of an .npz's array, without ".npy" */
+    uint32_t array_bytes; /* in the text, behind the name: dtype and shape of the source array */
     uint8_t format, in_format, channels, bits, orientation, quality, in_bits, in_channels;
+    uint8_t spilled;
+    uint8_t zeros[3];
+    uint64_t cast_inf, cast_zero, cast_nan, cast_clipped; /* --cast: values that it could not keep */
     /* ITEM_PROBE only */
     uint32_t values;      /* distinct values of a one-channel image, counted up to 65; 0 not one channel */
     uint32_t min_value, max_value; /* smallest and largest sample value; of 16-bit images exact, else of the rows looked at */
@@ -78,6 +103,7 @@ struct item_field {
     uint8_t boxes;        /* text: 1 VOC XML, 2 COCO JSON, 3 labelme JSON; ITEM_CONVERT too where images are resized and boxes refused */
     uint8_t zero[6];
     uint64_t probe_bytes; /* with ITEM_PROBE_SIZE: what it would have in the codec that the request names */
+    uint64_t trial[3];    /* an array's first bytes through each enum array_filter; 0 not tried */
 };
 
 struct item_answer {
@@ -87,7 +113,7 @@ struct item_answer {
     int32_t os_errno;
     uint32_t failed_input;
     uint32_t n_fields;    /* 0 unless OK */
-    uint32_t text_bytes;  /* the error's text, behind the fields */
+    uint32_t text_bytes;  /* the error's text, or names and dtypes of the fields and perhaps zeros; behind the fields */
     uint64_t blob_bytes;  /* all of it */
 };
 
@@ -95,6 +121,9 @@ struct item_answer {
  * as their format must. SLIMSET_INTERNAL with what was wrong. */
 enum slimset_status item_answer_check(const struct item_request *req, const uint8_t *blob, size_t n,
                                       struct slimset_error *err);
+
+/* Do these first bytes of a spilled payload begin as its format must? What item_answer_check asks of the others. */
+bool item_begins_right(const struct item_field *f, const uint8_t *first, size_t n);
 
 static inline const struct item_field *item_fields(const struct item_answer *a)
 {

@@ -23,6 +23,8 @@ const char *name_codec(unsigned codec)
     static const char *const word[] = {
         [SLIMSET_CODEC_KEEP] = "keep", [SLIMSET_CODEC_JPEG] = "jpeg", [SLIMSET_CODEC_PNG] = "png",
         [SLIMSET_CODEC_WEBP] = "webp", [SLIMSET_CODEC_NPY] = "npy",
+        [SLIMSET_CODEC_NPY_ZST] = "npy-zst", [SLIMSET_CODEC_NPY_BLOSC] = "npy-blosc",
+        [SLIMSET_CODEC_NPZ] = "npz",
     };
     return LOOK_UP(word, codec);
 }
@@ -36,7 +38,8 @@ const char *name_note(unsigned bit)
         "cmyk",            "kept-16bit",   "scaled-8bit", "first-frame",   "warning",
         "tail-bytes",      "progressive",  "expanded",    "nearest",       "classes-lost",
         "slow-path",       "channels",     "gamma",       "profile-bad",   "generated",
-        [28] = "majority", [29] = "clipped", [30] = "missed-ssim",
+        "c-order",         "narrowed",     "cast",        "majority",      "clipped",
+        "missed-ssim",
     };
     return bit < sizeof word / sizeof word[0] ? word[bit] : NULL;
 }

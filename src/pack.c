@@ -282,6 +282,14 @@ static void tell_sandbox(const struct pack *p)
                  layers & SANDBOX_SECCOMP ? "" : "seccomp filter");
 }
 
+static bool same_params(struct pack *p, const struct slimset_field_rule *was, const struct plan_rule *now)
+{
+    struct slimset_error ignored;
+    const char *text;
+    size_t n, m = now->params != NULL ? strlen(now->params) : 0;
+    return index_text(&p->old, was->params, &text, &n, &ignored) == SLIMSET_OK && n == m && (n == 0 || memcmp(text, now->params, n) == 0);
+}
+
 /* --replan: what is decided otherwise than in the dataset that is there. */
 static void tell_replan(struct pack *p)
 {
@@ -295,7 +303,7 @@ static void tell_replan(struct pack *p)
         for (size_t k = 0; k < p->plan.n_rules; k++) {
             const struct plan_rule *now = &p->plan.rules[k];
             if (now->hint == was->hint && strlen(now->name) == n && memcmp(now->name, name, n) == 0 &&
-                (now->role != was->role || now->codec != was->codec))
+                (now->role != was->role || now->codec != was->codec || !same_params(p, was, now)))
                 run_note(p->run, SLIMSET_EVENT_NOTE, "--replan: .%s was %s, %s; it is now %s, %s", now->name, name_role(was->role),
                          name_codec(was->codec), name_role(now->role), name_codec(now->codec));
         }
@@ -305,11 +313,15 @@ static void tell_replan(struct pack *p)
 static enum slimset_status make_plan(struct pack *p, struct slimset_error *err)
 {
     struct walk_settings walk = {.recipe = p->recipe, .run = p->run, .work_dir = p->dirs.work, .out_dir = p->dirs.out};
-    struct pool_settings pool = {.recipe = p->recipe, .jobs = p->jobs,
+    struct pool_settings pool = {.recipe = p->recipe, .jobs = p->jobs, .spill_dir = p->dirs.work,
                                  .in_process = p->run->in_process};
     enum slimset_status st = walk_sources(&p->plan.listing, &walk, err);
     if (st == SLIMSET_OK)
         st = plan_samples(&p->plan, p->run, err);
+    for (size_t i = 0; i < p->plan.n_rules; i++) {
+        const struct plan_rule *r = &p->plan.rules[i];
+        pool.spills |= r->role == SLIMSET_ROLE_ARRAY || (r->role == SLIMSET_ROLE_COPY && r->bytes > ITEM_SPILL_BYTES);
+    }
     if (st == SLIMSET_OK)
         st = pool_open(&pool, &p->pool, err);
     if (st == SLIMSET_OK)
@@ -393,6 +405,10 @@ static enum slimset_status run_to_do(struct pack *p, struct slimset_error *err)
     enum slimset_status st = pipeline_budget(p->run, job.rejects, p->plan.n_samples, what, err);
     if (st == SLIMSET_OK)
         st = pipeline_run(&job, err);
+    if (job.cast_arrays > 0)
+        run_note(p->run, SLIMSET_EVENT_NOTE, "--cast: %llu arrays cast in this run; of their values %llu became infinite, %llu zero, %llu were NaN, "
+                 "%llu lay outside of the range", (unsigned long long)job.cast_arrays, (unsigned long long)job.cast_inf,
+                 (unsigned long long)job.cast_zero, (unsigned long long)job.cast_nan, (unsigned long long)job.cast_clipped);
     free(todo);
     return st;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "request.h"
@@ -17,6 +18,7 @@ enum {
     AHEAD_BYTES = 64 << 20,     /* of inputs opened and read ahead */
     AHEAD_FILES = 96,           /* descriptors for them, where the limit leaves so many */
     PENDING_BYTES = 64 << 20,   /* of answers that wait for their turn */
+    SPILLED_BYTES = 1 << 30,    /* of inputs whose outputs may wait in spills */
     SHARDS_IN_FLIGHT = 3,       /* finished ones wait that long for their sync */
     PROGRESS_NS = 100000000
 };
@@ -31,6 +33,8 @@ struct slot {
     uint64_t in_bytes;
     struct request *request;     /* OPENED */
     struct item_answer *answer;  /* ANSWERED */
+    int spill_fd;                /* ANSWERED: of its large payloads, or -1 */
+    uint64_t spill_bytes;        /* SUBMITTED, ANSWERED: of inputs whose output may lie in a spill */
     enum slimset_reject reject;  /* FAILED */
     char *text;
 };
@@ -42,6 +46,7 @@ struct pipeline {
     uint64_t head, submitted, opened; /* tickets: next to write, to submit, to open */
     size_t open_todo, open_sample;    /* where opening stands */
     uint64_t ahead_bytes, pending_bytes, in_done;
+    uint64_t spilled_bytes;           /* of inputs with a spill that are not written yet: disk space */
     size_t ahead_files, max_ahead_files;
     struct shard_writer *writer;      /* SHARDS_IN_FLIGHT of them */
     size_t writing;                   /* todo number of the current shard; shards before it are finished */
@@ -213,9 +218,15 @@ static enum slimset_status submit_ready(struct pipeline *p, struct slimset_error
     enum slimset_status st = SLIMSET_OK;
     while (st == SLIMSET_OK && p->submitted < p->opened && pool_has_room(p->job->pool) &&
            (p->pending_bytes < PENDING_BYTES || p->submitted == p->head)) {
-        struct slot *s = slot_of(p, p->submitted++);
+        struct slot *s = slot_of(p, p->submitted);
+        bool spills = s->state == OPENED && s->request->item.has_spill;
+        if (spills && p->submitted != p->head && p->spilled_bytes + s->in_bytes > SPILLED_BYTES)
+            break;
+        p->submitted++;
         if (s->state != OPENED)
             continue;
+        s->spill_bytes = spills ? s->in_bytes : 0;
+        p->spilled_bytes += s->spill_bytes;
         p->ahead_bytes -= s->in_bytes;
         p->ahead_files -= s->request->item.n_fds;
         st = pool_submit(p->job->pool, &s->request->item, s->request->fds, err);
@@ -248,6 +259,7 @@ static enum slimset_status take_answers(struct pipeline *p, int timeout_ms, stru
         struct slot *s = slot_of(p, a.ticket);
         if (a.answer->status == SLIMSET_OK) {
             s->answer = a.answer;
+            s->spill_fd = a.spill_fd;
             s->state = ANSWERED;
             p->pending_bytes += a.answer->blob_bytes;
         } else {
@@ -255,6 +267,8 @@ static enum slimset_status take_answers(struct pipeline *p, int timeout_ms, stru
             snprintf(text, sizeof text, "%.*s", (int)a.answer->text_bytes, item_text(a.answer));
             st = fail_slot(s, a.answer->failed_input, a.answer->reject, text, err);
             free(a.answer);
+            if (a.spill_fd >= 0)
+                close(a.spill_fd);
         }
     }
     if (st == SLIMSET_LIMIT || st == SLIMSET_NO_MEMORY || st == SLIMSET_INTERNAL || st == SLIMSET_IO) {
@@ -350,6 +364,21 @@ static enum slimset_status refuse_boxes(const struct pipeline *p, const struct s
     return SLIMSET_OK;
 }
 
+/* Large payloads, and what casts could not keep. */
+static void count_answer(struct pipeline *p, const struct item_answer *a)
+{
+    const struct item_field *f = item_fields(a);
+    struct pipeline_job *j = p->job;
+    for (uint32_t i = 0; i < a->n_fields; i++) {
+        j->out_bytes += f[i].spilled ? f[i].payload_bytes : 0;
+        j->cast_arrays += (f[i].notes & NOTE_CAST) != 0;
+        j->cast_inf += f[i].cast_inf;
+        j->cast_zero += f[i].cast_zero;
+        j->cast_nan += f[i].cast_nan;
+        j->cast_clipped += f[i].cast_clipped;
+    }
+}
+
 static enum slimset_status write_ready(struct pipeline *p, struct slimset_error *err)
 {
     enum slimset_status st = SLIMSET_OK;
@@ -366,14 +395,18 @@ static enum slimset_status write_ready(struct pipeline *p, struct slimset_error 
         if (st != SLIMSET_OK)
             break;
         if (s->state == ANSWERED) {
-            st = shard_sample(w, &p->job->plan->samples[s->sample], s->answer, err);
+            st = shard_sample(w, &p->job->plan->samples[s->sample], s->answer, s->spill_fd, err);
             p->pending_bytes -= s->answer->blob_bytes;
             p->job->out_bytes += s->answer->blob_bytes;
+            count_answer(p, s->answer);
+            if (s->spill_fd >= 0)
+                close(s->spill_fd);
         } else {
             st = write_reject(p, w, s, err);
         }
         free(s->answer);
         free(s->text);
+        p->spilled_bytes -= s->spill_bytes;
         p->in_done += s->in_bytes;
         p->job->samples_done++;
         *s = (struct slot){0};
@@ -450,6 +483,8 @@ out:
         if (p.window[i].request != NULL)
             request_close(p.window[i].request);
         free(p.window[i].request);
+        if (p.window[i].answer != NULL && p.window[i].spill_fd >= 0)
+            close(p.window[i].spill_fd);
         free(p.window[i].answer);
         free(p.window[i].text);
     }

@@ -27,6 +27,7 @@ struct pipeline_job {
     uint64_t rejects;              /* in: found so far (unreadable inputs, kept shards); out: with this run's */
     uint64_t samples_total, samples_done, in_bytes_total;
     uint64_t out_bytes;
+    uint64_t cast_arrays, cast_inf, cast_zero, cast_nan, cast_clipped; /* --cast, this run: arrays, and values that it could not keep */
 };
 
 enum slimset_status pipeline_run(struct pipeline_job *job, struct slimset_error *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "array_codec.h"
 #include "base/hash.h"
 #include "hint.h"
 #include "join.h"
@@ -70,7 +71,7 @@ static enum slimset_status freeze_rules(struct plan *p, struct index *ix, struct
             st = copy_text(ix, from->reason, &r->reason, err);
         if (st == SLIMSET_OK && from->params != 0)
             st = copy_text(ix, from->params, &r->params, err);
-        if (st == SLIMSET_OK && (r->role > SLIMSET_ROLE_ARRAY || r->codec > SLIMSET_CODEC_NPY))
+        if (st == SLIMSET_OK && (r->role > SLIMSET_ROLE_ARRAY || r->codec >= SLIMSET_CODEC_COUNT))
             st = err_set(err, SLIMSET_DAMAGED, "%s: a field rule is out of range", ix->name);
     }
     return st;
@@ -366,8 +367,11 @@ size_t plan_key(const struct plan *p, const struct plan_sample *s, char *text)
         const char *field = keys_field(&e[i], &n), *dot = memrchr(field, '.', n);
         size_t ext = dot != NULL ? n - (size_t)(dot + 1 - field) : n;
         size_t more = s->n > 1 ? (ext < 4 ? 4 : ext > 15 ? 15 : ext) : 0; /* a second field of that name: "ext.field" */
-        if (n + 5 + more > longest) /* 5: a dot and the extension of another codec */
-            longest = n + 5 + more;
+        size_t other = 5; /* a dot and the extension of another codec */
+        if (p->rules[e[i].rule].role == SLIMSET_ROLE_ARRAY) /* "npy.blosc"; of an .npz "NAME.npy.blosc", and another one of that name */
+            other = ext == 3 && strncasecmp(dot != NULL ? dot + 1 : field, "npz", 3) == 0 ? ARRAY_NAME_MAX + 15 : 10;
+        if (n + other + more > longest)
+            longest = n + other + more;
     }
     return keys_text(e, p->recipe->layout == SLIMSET_LAYOUT_TREE, p->listing.sources[e->source].webdataset, s->suffix, longest,
                      text, &changed);

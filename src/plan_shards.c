@@ -185,6 +185,15 @@ static unsigned formats_of(const struct plan *p, const struct plan_rule *r, enum
     case SLIMSET_CODEC_NPY:
         format[0] = FORMAT_NPY;
         return 1;
+    case SLIMSET_CODEC_NPY_ZST:
+    case SLIMSET_CODEC_NPY_BLOSC:
+        format[0] = FORMAT_NPY_ZST;
+        format[1] = FORMAT_NPY_BLOSC;
+        return 2;
+    case SLIMSET_CODEC_NPZ:
+        format[0] = FORMAT_NPZ;
+        return 1;
+    case SLIMSET_CODEC_COUNT:
     case SLIMSET_CODEC_KEEP:
         break;
     }

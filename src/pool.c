@@ -26,7 +26,8 @@ enum { JOBS_MAX = 1024, PUNCH_BYTES = 4 << 20 };
 /* A request on its way. */
 struct flight {
     struct item_request *req;
-    int fds[ITEM_INPUTS_MAX];
+    int fds[ITEM_INPUTS_MAX + 1]; /* with the spill's */
+    unsigned work_seconds; /* of CPU that it may need beside cpu_seconds */
     bool slow;       /* only a slow worker can serve it */
     unsigned deaths; /* workers that ended on it */
     struct flight *next;
@@ -108,7 +109,7 @@ static enum slimset_status tell_worker(const struct worker *w, const void *data,
 static enum slimset_status worker_start(struct pool *p, struct worker *w, struct slimset_error *err)
 {
     int pair[2];
-    struct worker_hello hello = {.recipe = *p->settings.recipe};
+    struct worker_hello hello = {.recipe = *p->settings.recipe, .spills = p->settings.spills};
     for (size_t i = 0; i < hello.recipe.n_settings; i++)
         hello.settings[i] = hello.recipe.settings[i];
     hello.recipe.rules = NULL;
@@ -158,7 +159,27 @@ static struct flight *flight_new(const struct item_request *req, const int *fds)
     }
     memcpy(f->req, req, n);
     memcpy(f->fds, fds, req->n_fds * sizeof fds[0]);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < req->n_inputs; i++)
+        bytes += req->input[i].bytes >> 21;
+    f->work_seconds = bytes < 1000000 ? (unsigned)bytes : 1000000;
     return f;
+}
+
+/* A nameless file for payloads that are too large for a slot. */
+static enum slimset_status add_spill(const struct pool *p, struct flight *f, struct slimset_error *err)
+{
+    int fd = io_nameless(p->settings.spill_dir, "spill", err);
+    if (fd < 0)
+        return err->status;
+    f->fds[f->req->n_fds++] = fd;
+    return SLIMSET_OK;
+}
+
+/* The answer takes over the spill of a conversion; others have nothing in it that is wanted. */
+static int take_spill(struct flight *f)
+{
+    return f->req->has_spill && f->req->op == ITEM_CONVERT ? f->fds[--f->req->n_fds] : -1;
 }
 
 static void flight_free(struct flight *f)
@@ -172,6 +193,8 @@ static void flight_free(struct flight *f)
 static enum slimset_status hand_over(struct worker *w, struct flight *f, struct slimset_error *err)
 {
     uint32_t slot = 0;
+    if (f->deaths > 0 && f->req->has_spill && ftruncate(f->fds[f->req->n_fds - 1], 0) != 0)
+        return err_os(err, "emptying a spill file");
     while (w->slots_used & 1u << slot)
         slot++;
     f->req->slot = slot;
@@ -340,6 +363,10 @@ enum slimset_status pool_submit(struct pool *p, const struct item_request *req, 
             close(fds[i]);
         return err_nomem(err, request_bytes(req));
     }
+    if (req->has_spill && add_spill(p, f, err) != SLIMSET_OK) {
+        flight_free(f);
+        return err->status;
+    }
     p->in_flight++;
     if (p->settings.in_process) {
         *p->queued_last = f;
@@ -378,7 +405,7 @@ static enum slimset_status answer_reject(struct pool *p, struct flight *f, enum 
     a->text_bytes = (uint32_t)strlen(text);
     a->blob_bytes = n;
     memcpy(a + 1, text, a->text_bytes);
-    *out = (struct pool_answer){.ticket = a->ticket, .answer = a};
+    *out = (struct pool_answer){.ticket = a->ticket, .answer = a, .spill_fd = -1};
     p->in_flight--;
     flight_free(f);
     return SLIMSET_OK;
@@ -430,7 +457,7 @@ static enum slimset_status accept_blob(struct pool *p, struct flight *f, uint8_t
         return st;
     }
     *got = true;
-    *out = (struct pool_answer){.ticket = a->ticket, .answer = a};
+    *out = (struct pool_answer){.ticket = a->ticket, .answer = a, .spill_fd = take_spill(f)};
     p->in_flight--;
     p->crashes_in_row = 0;
     flight_free(f);
@@ -526,10 +553,11 @@ static enum slimset_status worker_died(struct pool *p, struct worker *w, bool hu
         snprintf(text, sizeof text, "the decoder crashed on it twice (%s)", strsignal(WTERMSIG(status)));
         return answer_reject(p, suspect, SLIMSET_REJECT_DECODER_CRASH, text, out, err);
     }
+    unsigned work_seconds = suspect->work_seconds;
     flight_free(suspect);
     p->in_flight--;
     if (hung)
-        return err_set(err, SLIMSET_LIMIT, "took more than %u s of CPU time twice", p->settings.cpu_seconds);
+        return err_set(err, SLIMSET_LIMIT, "took more than %u s of CPU time twice", p->settings.cpu_seconds + work_seconds);
     return err_set(err, SLIMSET_LIMIT, "its worker was killed or ran out of memory twice (%s %d)",
                    WIFSIGNALED(status) ? "signal" : "exit status",
                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -575,7 +603,7 @@ static void watch(struct pool *p, bool *hung)
         int64_t now = w->pid != 0 && w->n > 0 ? cpu_of(w->pid) : 0;
         if (w->cpu_ns < 0) /* the first look at this request */
             w->cpu_ns = now;
-        hung[i] = now - w->cpu_ns > (int64_t)p->settings.cpu_seconds * 1000000000;
+        hung[i] = now - w->cpu_ns > ((int64_t)p->settings.cpu_seconds + (w->n > 0 ? w->held[0]->work_seconds : 0)) * 1000000000;
         if (hung[i])
             kill(w->pid, SIGKILL);
     }

@@ -18,8 +18,10 @@ struct pool; /* opaque */
 struct pool_settings {
     const struct slimset_recipe *recipe;
     unsigned jobs;                /* fast workers; also the most slow ones */
+    int spill_dir;                /* where nameless files for large payloads are made; -1: /tmp */
+    bool spills;                  /* requests may bring has_spill: workers then may write files that they are given */
     bool in_process;              /* no processes: convert in pool_next */
-    unsigned cpu_seconds;         /* a request that uses more is a hang; default 120 when 0 */
+    unsigned cpu_seconds;         /* a request that uses more, and half a second for each MiB, is a hang; default 120 when 0 */
     unsigned crash_limit;         /* crashes in a row without a good answer that stop the run; default 20 when 0 */
 };
 
@@ -32,13 +34,15 @@ bool pool_has_room(const struct pool *p);
 /* Requests handed in and not yet taken out. */
 unsigned pool_in_flight(const struct pool *p);
 
-/* Hands in a request (copied) with its n_fds descriptors, which the pool closes in any case. Needs room. */
+/* Hands in a request (copied) with its n_fds descriptors, which the pool closes in any case. Needs room. With has_spill the pool makes the
+ * spill and adds its descriptor. */
 enum slimset_status pool_submit(struct pool *p, const struct item_request *req, const int *fds, struct slimset_error *err);
 
 /* One finished request; blob is the caller's to free(). */
 struct pool_answer {
     uint64_t ticket;
     struct item_answer *answer; /* the checked blob; decoder-crash and such are answers too */
+    int spill_fd;               /* of ITEM_CONVERT: where large payloads lie, the caller's to close; -1 none */
 };
 
 /* Waits up to timeout_ms for an answer. *got false: none yet. SLIMSET_LIMIT, SLIMSET_NO_MEMORY, SLIMSET_IO: the run cannot go on;

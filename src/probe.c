@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "array_choose.h"
 #include "base/hash.h"
 #include "recipe.h"
 #include "request.h"
@@ -36,6 +37,7 @@ struct findings {
     uint64_t in_bytes, out_bytes;
     uint32_t box_entry;
     uint8_t box_kind;
+    struct array_trials *arrays; /* of a rule of role array */
 };
 
 struct probe {
@@ -76,6 +78,8 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     if (a->status != SLIMSET_OK)
         return; /* a reject of the run proper, which will say so */
     f->n++;
+    if (f->arrays != NULL)
+        array_trials_take(f->arrays, a);
     if (i->probe_bytes > 0) {
         f->in_bytes += i->in_bytes;
         f->out_bytes += i->probe_bytes;
@@ -207,6 +211,8 @@ static const char *settle_role(const struct slimset_recipe *recipe, struct plan_
 {
     if (r->by_user)
         return "given by a rule";
+    if (r->role == SLIMSET_ROLE_ARRAY)
+        return "by its extension";
     if (f->n == 0 || !recipe->detect)
         return "by its extension";
     if (r->role == SLIMSET_ROLE_COPY) {
@@ -241,7 +247,7 @@ static const char *settle_codec(const struct slimset_recipe *recipe, struct plan
             r->codec = SLIMSET_CODEC_PNG;
         return r->codec == SLIMSET_CODEC_KEEP && recipe->resize == SLIMSET_RESIZE_NONE ? "bytes kept" : "lossless, nearest";
     }
-    if (r->role != SLIMSET_ROLE_IMAGE) {
+    if (r->role != SLIMSET_ROLE_IMAGE && r->role != SLIMSET_ROLE_ARRAY) {
         r->codec = SLIMSET_CODEC_KEEP;
         return "copied";
     }
@@ -266,7 +272,8 @@ static const char *settle_codec(const struct slimset_recipe *recipe, struct plan
 
 static const char *codec_text(uint8_t codec)
 {
-    static const char *const text[] = {"bytes or format kept", "JPEG", "PNG", "WebP", "raw .npy"};
+    static const char *const text[SLIMSET_CODEC_COUNT] = {"bytes or format kept", "JPEG", "PNG", "WebP", "raw .npy", "zstd frames of .npy",
+                                                          "blosc buffers of .npy", ".npz"};
     return text[codec];
 }
 
@@ -290,23 +297,43 @@ static enum slimset_status settle_range(struct probe *pr, struct plan_rule *r, c
     return SLIMSET_OK;
 }
 
+static void tell_array(const struct probe *pr, const struct plan_rule *r, const char *why)
+{
+    const struct slimset_recipe *recipe = pr->p->recipe;
+    static const char *const casts[] = {"", ", cast to float16 (lossy)", ", cast to float32 (lossy)", ", cast to uint8 (lossy)"};
+    run_note(pr->run, SLIMSET_EVENT_NOTE, "%s%s: %llu files, array -> %s, %s%s%s (%s)", r->name[0] != '\0' ? "." : "no extension", r->name,
+             (unsigned long long)r->n_files, codec_text(r->codec), r->params != NULL ? r->params : "", casts[recipe->cast],
+             recipe->cast != SLIMSET_CAST_NONE ? "" : recipe->narrow ? ", the smallest exact type" : ", lossless", why);
+}
+
 static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_error *err)
 {
     static const char *const roles[] = {"copy", "image", "mask", "depth map", "array", "label"};
     struct plan_rule *r = &pr->p->rules[i];
     const struct slimset_recipe *recipe = plan_settings(pr->p, r);
     const struct findings *f = &pr->f[i];
-    const char *why_role = settle_role(recipe, r, f), *why_codec = settle_codec(recipe, r, f);
+    const char *why_role = settle_role(recipe, r, f), *why_codec = "";
+    enum slimset_status st = SLIMSET_OK;
     r->settled = true;
     r->probed = f->n;
     r->ratio = f->in_bytes > 0 ? (double)f->out_bytes / (double)f->in_bytes : 1;
+    if (r->role == SLIMSET_ROLE_ARRAY && f->arrays != NULL)
+        st = array_trials_settle(f->arrays, recipe, r, &why_codec, err);
+    else
+        why_codec = settle_codec(recipe, r, f);
+    if (st != SLIMSET_OK)
+        return st;
     free(r->reason);
     if (asprintf(&r->reason, "%s; %s", why_role, why_codec) < 0) {
         r->reason = NULL;
         return err_nomem(err, 128);
     }
-    if (r->role == SLIMSET_ROLE_COPY || r->role == SLIMSET_ROLE_ARRAY)
+    if (r->role == SLIMSET_ROLE_COPY)
         return SLIMSET_OK;
+    if (r->role == SLIMSET_ROLE_ARRAY) {
+        tell_array(pr, r, why_codec);
+        return SLIMSET_OK;
+    }
     char lossy[64] = "";
     bool changes = recipe->channels != 0 || recipe->color == SLIMSET_COLOR_SRGB; /* without a codec: in the source's */
     if (r->codec == SLIMSET_CODEC_JPEG || (changes && r->codec == SLIMSET_CODEC_KEEP && most(f->jpeg, f->n)) || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
@@ -431,7 +458,12 @@ enum slimset_status probe_run(struct plan *p, struct pool *pool, const struct sl
     struct probe pr = {.p = p, .pool = pool, .run = run, .f = calloc(p->n_rules + 1, sizeof *pr.f)};
     if (pr.f == NULL)
         return err_nomem(err, p->n_rules * sizeof *pr.f);
-    enum slimset_status st = round_of(&pr, false, err);
+    enum slimset_status st = SLIMSET_OK;
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (p->rules[i].role == SLIMSET_ROLE_ARRAY && !p->rules[i].settled && (pr.f[i].arrays = calloc(1, sizeof *pr.f[i].arrays)) == NULL)
+            st = err_nomem(err, sizeof *pr.f[i].arrays);
+    if (st == SLIMSET_OK)
+        st = round_of(&pr, false, err);
     if (st == SLIMSET_OK)
         st = refuse_boxes(&pr, err);
     bool again = false; /* files of unknown extension that are images: look at them as such */
@@ -455,6 +487,8 @@ enum slimset_status probe_run(struct plan *p, struct pool *pool, const struct sl
     for (size_t i = 0; st == SLIMSET_OK && i < p->n_rules; i++)
         if (!p->rules[i].settled)
             st = settle(&pr, i, err);
+    for (size_t i = 0; i <= p->n_rules; i++)
+        free(pr.f[i].arrays);
     free(pr.f);
     return st;
 }

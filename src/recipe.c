@@ -8,6 +8,13 @@
 
 #include <jpeglib.h>
 #include <zlib.h>
+#include <zstd.h>
+#ifdef HAVE_BLOSC
+#include <blosc.h>
+#endif
+
+#include "array_codec.h"
+#include "npy.h"
 
 #define STRING(x) #x
 #define STRING_OF(x) STRING(x)
@@ -17,7 +24,8 @@ void slimset_recipe_init(struct slimset_recipe *r)
     *r = (struct slimset_recipe){
         .quality = 90, .optimise = true, .png_level = 6, .background = {255, 255, 255}, .detect = true,
         .layout = SLIMSET_LAYOUT_SHARDS, .shard_bytes = 256000000, .max_pixels = 178956970, .follow = true,
-        .webdataset = true, .depth_hi = 65535,
+        .webdataset = true, .depth_hi = 65535, .array_codec = SLIMSET_CODEC_NPY_ZST, .array_level = ARRAY_LEVEL_DEFAULT,
+        .array_auto = true,
     };
 }
 
@@ -84,6 +92,49 @@ enum slimset_status slimset_recipe_resize(struct slimset_recipe *r, const char *
         return err_set(err, SLIMSET_USAGE, "--resize %s: expected N or long:N, short:N, exact:WxH, crop:WxH, pad:WxH (1 to 65500 px), "
                        "area:PIXELS or scale:FACTOR", text);
     return SLIMSET_OK;
+}
+
+enum slimset_status slimset_recipe_array_codec(struct slimset_recipe *r, const char *text, struct slimset_error *err)
+{
+    struct array_codec c;
+    bool automatic;
+    if (!array_codec_parse(text, &c, &automatic))
+        return err_set(err, SLIMSET_USAGE, "--array-codec %s: auto[:LEVEL], zstd[:LEVEL], blosc[:shuffle|bitshuffle[:LEVEL]], npy, npz or keep "
+                       "is wanted; LEVEL is fast, default, max, or 1 to 19 for zstd and 1 to 9 for blosc", text);
+    if (!array_codec_usable(c.codec))
+        return err_set(err, SLIMSET_USAGE, "--array-codec %s: this build has no c-blosc", text);
+    r->array_codec = (enum slimset_codec)c.codec;
+    r->array_filter = c.filter;
+    r->array_level = c.level;
+    r->array_auto = automatic;
+    r->array_asked = true;
+    return SLIMSET_OK;
+}
+
+enum slimset_status slimset_recipe_cast(struct slimset_recipe *r, const char *text, struct slimset_error *err)
+{
+    char *end = NULL;
+    r->cast = strcmp(text, "float16") == 0 ? SLIMSET_CAST_FLOAT16 : strcmp(text, "float32") == 0 ? SLIMSET_CAST_FLOAT32 : SLIMSET_CAST_NONE;
+    if (r->cast == SLIMSET_CAST_NONE && strncmp(text, "uint8:", 6) == 0) {
+        r->cast_lo = strtod(text + 6, &end);
+        if (*end == ',') {
+            r->cast_hi = strtod(end + 1, &end);
+            if (*end == '\0' && r->cast_lo < r->cast_hi && r->cast_hi - r->cast_lo < 1e300)
+                r->cast = SLIMSET_CAST_UINT8;
+        }
+    }
+    return r->cast != SLIMSET_CAST_NONE ? SLIMSET_OK
+                                        : err_set(err, SLIMSET_USAGE, "--cast %s: float16, float32 or uint8:LO,HI (LO < HI) is wanted", text);
+}
+
+enum slimset_status slimset_recipe_raw(struct slimset_recipe *r, const char *text, struct slimset_error *err)
+{
+    struct npy a;
+    if (strlen(text) >= sizeof r->raw)
+        return err_set(err, SLIMSET_USAGE, "--raw %.60s...: too long", text);
+    memset(r->raw, 0, sizeof r->raw);
+    memcpy(r->raw, text, strlen(text));
+    return npy_parse_raw(text, 0, &a, err);
 }
 
 static void line(struct buf *out, struct slimset_error *err, enum slimset_status *st, const char *fmt, ...)
@@ -185,11 +236,21 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
 {
     static const char *const classes[] = {"auto", "folder", "none"};
     static const char *const order[] = {"auto", "shuffled", "source"};
+    static const char *const casts[] = {"none", "float16", "float32", "uint8"};
+    static const char *const axes[] = {"none", "HW", "HWC", "CHW", "NHWC", "NCHW"};
+    struct array_codec array = {.codec = (uint8_t)r->array_codec, .filter = r->array_filter, .level = r->array_level};
+    char array_text[64];
     enum slimset_status st = SLIMSET_OK;
     char words[40];
     line(out, err, &st, "tool=slimset %s", SLIMSET_VERSION);
     line(out, err, &st, "codec.jpeg=libjpeg-turbo %s", STRING_OF(LIBJPEG_TURBO_VERSION));
     line(out, err, &st, "codec.zlib=%s", ZLIB_VERSION);
+    line(out, err, &st, "codec.zstd=%s", ZSTD_versionString());
+#ifdef HAVE_BLOSC
+    line(out, err, &st, "codec.blosc=%s", blosc_get_version_string());
+#else
+    line(out, err, &st, "codec.blosc=none");
+#endif
 #if defined(__x86_64__)
     line(out, err, &st, "codec.arch=x86_64");
 #elif defined(__aarch64__)
@@ -208,6 +269,13 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     line(out, err, &st, "recipe.max-pixels=%llu", (unsigned long long)r->max_pixels);
     line(out, err, &st, "recipe.follow=%d", r->follow);
     line(out, err, &st, "recipe.webdataset=%d", r->webdataset);
+    array_codec_text(array, array_text, sizeof array_text);
+    line(out, err, &st, "recipe.array-codec=%s%s%s", r->array_auto ? "auto " : "", array_text, r->array_auto && r->array_asked ? " everywhere" : "");
+    line(out, err, &st, "recipe.keep-order=%d", r->keep_order);
+    line(out, err, &st, "recipe.narrow=%d", r->narrow);
+    line(out, err, &st, "recipe.cast=%s %.17g,%.17g loss %.17g", casts[r->cast], r->cast_lo, r->cast_hi, r->max_cast_loss);
+    line(out, err, &st, "recipe.layout=%s", axes[r->array_layout]);
+    line(out, err, &st, "recipe.raw=%s offset %llu", r->raw[0] != '\0' ? r->raw : "none", (unsigned long long)r->raw_offset);
     for (size_t i = 0; i < r->n_rules; i++)
         line(out, err, &st, "recipe.rule%zu=%s%s", i, rule_words(r->rules[i].role, r->rules[i].settings, words), r->rules[i].glob);
     for (size_t i = 0; i < r->n_joins; i++)

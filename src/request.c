@@ -4,7 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
+
+#include "archive.h"
+#include "array_choose.h"
 
 /* Members of one archive share a descriptor. */
 static int shared_fd(const struct request *r, const struct plan *p, const struct entry *e, uint32_t n)
@@ -18,6 +22,15 @@ static int shared_fd(const struct request *r, const struct plan *p, const struct
     return -1;
 }
 
+/* Payloads of large inputs do not fit a slot, and a packed .npz has to be unpacked before its directory can be read. */
+static bool wants_spill(const struct entry *e, const struct plan_rule *rule, const struct item_input *in)
+{
+    if (rule->role != SLIMSET_ROLE_ARRAY && rule->role != SLIMSET_ROLE_COPY)
+        return false;
+    bool npz = rule->role == SLIMSET_ROLE_ARRAY && e->path_bytes > 4 && strcasecmp(e->path + e->path_bytes - 4, ".npz") == 0;
+    return in->bytes > (npz ? ITEM_SPILL_NPZ_BYTES : ITEM_SPILL_BYTES) || (npz && in->deflated != ARCHIVE_PLAIN);
+}
+
 enum slimset_status request_open(struct request *r, const struct plan *p, uint32_t first, uint32_t n, enum item_op op,
                                  uint64_t ticket, uint32_t *failed, struct slimset_error *err)
 {
@@ -26,6 +39,8 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
     r->item.slot = 0;
     r->item.n_inputs = n;
     r->item.n_fds = 0;
+    r->item.has_spill = 0;
+    r->item.zero = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct entry *e = &p->listing.entries[first + i];
         const struct plan_rule *rule = &p->rules[e->rule];
@@ -44,6 +59,9 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
             request_close(r);
             return st;
         }
+        if (rule->role == SLIMSET_ROLE_ARRAY || rule->role == SLIMSET_ROLE_MASK || rule->role == SLIMSET_ROLE_DEPTH)
+            array_choices(p, rule, p->listing.sources[e->source].webdataset, in);
+        r->item.has_spill |= op != ITEM_HASH && wants_spill(e, rule, in);
         if (shared >= 0) {
             close(fd);
             in->fd_index = (uint8_t)shared;

@@ -10,7 +10,7 @@
 /* A request under construction. Zero it, or request_init. */
 struct request {
     struct item_request item;
-    int fds[ITEM_INPUTS_MAX];
+    int fds[ITEM_INPUTS_MAX + 1];
 };
 
 /* Opens the n entries from first on and fills *r for op. On a fault nothing stays open, *failed is the entry's number

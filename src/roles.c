@@ -23,6 +23,7 @@ static const struct {
     {"heic", FORMAT_HEIF}, {"heif", FORMAT_HEIF}, {"hif", FORMAT_HEIF}, {"avif", FORMAT_AVIF},
     {"jxl", FORMAT_JXL}, {"jp2", FORMAT_JP2}, {"j2k", FORMAT_JP2}, {"jpx", FORMAT_JP2}, {"jpf", FORMAT_JP2},
     {"npy", FORMAT_NPY}, {"npz", FORMAT_NPZ},
+    {"npy.zst", FORMAT_NPY_ZST}, {"npy.blosc", FORMAT_NPY_BLOSC},
 };
 enum { N_EXTENSIONS = sizeof extensions / sizeof extensions[0] };
 

@@ -81,7 +81,7 @@ static void limit(int what, rlim_t value)
 static void enter_limits(enum sandbox_profile profile, uint64_t address_bytes)
 {
     limit(RLIMIT_CORE, 0);
-    if (profile != SANDBOX_LIST)
+    if (profile == SANDBOX_FAST || profile == SANDBOX_SLOW)
         limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_NOFILE, 512);
 #if !defined(__SANITIZE_ADDRESS__)
@@ -196,7 +196,7 @@ unsigned sandbox_enter(enum sandbox_profile profile, uint64_t address_bytes)
     layers |= SANDBOX_NO_NEW_PRIVS;
     if (enter_landlock())
         layers |= SANDBOX_LANDLOCK;
-    if (enter_seccomp(profile == SANDBOX_SLOW))
+    if (enter_seccomp(profile == SANDBOX_SLOW || profile == SANDBOX_SLOW_SPILLS))
         layers |= SANDBOX_SECCOMP;
     return layers;
 }

@@ -24,7 +24,8 @@ enum sandbox_layer {
 enum sandbox_profile {
     SANDBOX_FAST, /* decoders of ours and libjpeg-turbo */
     SANDBOX_SLOW, /* libvips: may start threads */
-    SANDBOX_LIST  /* archive listing: may make the spool file grow */
+    SANDBOX_LIST, /* archive listing: may make the spool file grow */
+    SANDBOX_FAST_SPILLS, SANDBOX_SLOW_SPILLS /* the same two, which may also make files grow that requests bring for large payloads */
 };
 
 /* address_bytes: limit of the address space, 0 none.

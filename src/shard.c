@@ -14,7 +14,7 @@
 #include "keys.h"
 #include "roles.h"
 
-enum { HEAP_START = 8 };
+enum { HEAP_START = 8, SPILL_PIECE = 1 << 20 };
 
 /* --- content ------------------------------------------------------------------------------------------------ */
 
@@ -80,6 +80,8 @@ void shard_hash_entry(struct hash_stream *h, const struct plan *p, const struct 
     uint64_t numbers[4] = {e->path_bytes, e->bytes, content_hash, r->role | (uint64_t)r->codec << 8 | (uint64_t)r->flags << 16};
     hash_update(h, numbers, sizeof numbers);
     hash_update(h, e->path, e->path_bytes);
+    if (r->params != NULL)
+        hash_update(h, r->params, strlen(r->params));
 }
 
 /* --- parts --------------------------------------------------------------------------------------------------- */
@@ -147,7 +149,7 @@ static enum slimset_status end_part(struct shard_writer *w, struct slimset_error
 /* --- names of fields --------------------------------------------------------------------------------------------- */
 
 struct names {
-    char text[ITEM_INPUTS_MAX + 1][KEYS_FIELD_MAX + 1];
+    char text[ITEM_FIELDS_MAX + 1][KEYS_FIELD_MAX + 1];
     unsigned n;
     bool cased; /* files of a tree; WebDataset reads fields in lower case */
 };
@@ -160,8 +162,10 @@ static bool taken(const struct names *names, const char *text)
     return false;
 }
 
-/* The source's field name with the extension of what is stored. tree, unchanged bytes, WebDataset: as it was. */
-static void field_name(const struct shard_writer *w, const struct entry *e, const struct item_field *f, struct names *names)
+/* The source's field name with the extension of what is stored. tree, unchanged bytes, WebDataset: as it was. array: of an .npz's array,
+ * untrusted. */
+static void field_name(const struct shard_writer *w, const struct entry *e, const struct item_field *f, const char *array,
+                       struct names *names)
 {
     size_t n;
     const char *field = keys_field(e, &n);
@@ -179,9 +183,17 @@ static void field_name(const struct shard_writer *w, const struct entry *e, cons
     source[n] = '\0';
     const char *dot = strrchr(source, '.'), *ext = dot != NULL ? dot + 1 : source;
     uint8_t role = w->plan->rules[e->rule].role;
-    const char *usual = role != SLIMSET_ROLE_COPY && role != SLIMSET_ROLE_ARRAY ? role_extension(f->format) : NULL;
+    const char *usual = role != SLIMSET_ROLE_COPY && !(f->notes & NOTE_COPIED && role == SLIMSET_ROLE_ARRAY) ? role_extension(f->format) : NULL;
+    char member[ARRAY_NAME_MAX + 16];
+    if (f->name_bytes > 0) { /* "image.npy.zst" in place of "npz" */
+        size_t m = array_name_clean(array, f->name_bytes, member);
+        for (size_t i = 0; i < m && !tree && !exact; i++)
+            member[i] = (char)tolower((unsigned char)member[i]);
+        snprintf(member + m, sizeof member - m, ".%s", usual != NULL ? usual : "npy");
+        usual = member;
+    }
     bool fits = usual == NULL || role_extension_fits(f->format, ext, strlen(ext));
-    if (usual == NULL || (tree && (f->notes & NOTE_COPIED)) || (fits && (tree || exact)))
+    if (usual == NULL || (tree && (f->notes & NOTE_COPIED)) || (fits && f->name_bytes == 0 && (tree || exact)))
         snprintf(to, sizeof names->text[0], "%s", source);
     else
         snprintf(to, sizeof names->text[0], "%.*s%s", (int)(ext - source), source, usual);
@@ -215,6 +227,59 @@ static enum slimset_status tree_file(struct shard_writer *w, const char *path, c
     struct slimset_error ignored;
     enum slimset_status closed = fd >= 0 ? io_close(fd, path, st == SLIMSET_OK ? err : &ignored) : SLIMSET_OK;
     return st == SLIMSET_OK ? closed : st;
+}
+
+/* Copies n bytes of the spill into a file of a tree. */
+static enum slimset_status tree_spilled(struct shard_writer *w, const char *path, int spill_fd, const struct item_field *f, uint64_t *hash,
+                                        struct slimset_error *err)
+{
+    int fd = -1;
+    uint8_t *piece = malloc(SPILL_PIECE);
+    struct hash_stream h;
+    hash_init(&h);
+    enum slimset_status st = piece != NULL ? tree_file(w, path, "", 0, err) : err_nomem(err, SPILL_PIECE);
+    if (st == SLIMSET_OK)
+        st = io_create(w->stage_dir, path, &fd, err);
+    for (uint64_t at = 0; st == SLIMSET_OK && at < f->payload_bytes;) {
+        size_t got = 0, want = f->payload_bytes - at < SPILL_PIECE ? (size_t)(f->payload_bytes - at) : SPILL_PIECE;
+        st = io_pread(spill_fd, piece, want, f->spill_at + at, &got, "a spilled payload", err);
+        if (st == SLIMSET_OK && (got != want || (at == 0 && !item_begins_right(f, piece, got))))
+            st = err_set(err, SLIMSET_INTERNAL, "a worker's payload is not what it says");
+        if (st == SLIMSET_OK)
+            st = io_write(fd, piece, got, path, err);
+        hash_update(&h, piece, st == SLIMSET_OK ? got : 0);
+        at += got;
+    }
+    *hash = hash_value(&h);
+    free(piece);
+    struct slimset_error ignored;
+    enum slimset_status closed = fd >= 0 ? io_close(fd, path, st == SLIMSET_OK ? err : &ignored) : SLIMSET_OK;
+    return st == SLIMSET_OK ? closed : st;
+}
+
+static enum slimset_status first_bytes(void *arg, const uint8_t *first, size_t n, struct slimset_error *err)
+{
+    return item_begins_right(arg, first, n) ? SLIMSET_OK : err_set(err, SLIMSET_INTERNAL, "a worker's payload is not what it calls it");
+}
+
+static enum slimset_status store_spilled(struct shard_writer *w, const char *key, size_t key_n, const char *field, int spill_fd,
+                                         const struct item_field *f, struct slimset_field *to, struct slimset_error *err)
+{
+    char name[KEYS_TEXT_MAX + 128];
+    size_t len = (size_t)snprintf(name, sizeof name, "%.*s%s%s", (int)key_n, key, field[0] != '\0' ? "." : "", field);
+    struct shard_content *c = &w->content;
+    to->bytes = f->payload_bytes;
+    enum slimset_status st = keep_text(c, field, strlen(field), &to->name, err);
+    if (st != SLIMSET_OK)
+        return st;
+    if (!is_tree(w)) {
+        struct item_field copy = *f;
+        return tar_append_file(&w->tar, name, len, spill_fd, f->spill_at, f->payload_bytes, first_bytes, &copy, &to->offset, &to->hash, err);
+    }
+    st = tree_spilled(w, name, spill_fd, f, &to->hash, err);
+    c->parts[c->n_parts - 1].bytes += f->payload_bytes;
+    hash_update(&w->tar.hash, &to->hash, sizeof to->hash);
+    return st;
 }
 
 static enum slimset_status store(struct shard_writer *w, const char *key, size_t key_n, const char *field, const void *data,
@@ -254,8 +319,9 @@ static enum slimset_status ready_part(struct shard_writer *w, uint64_t bytes, st
     return c->n_parts == 0 ? begin_part(w, err) : SLIMSET_OK;
 }
 
-static enum slimset_status one_field(struct shard_writer *w, const struct entry *e, const struct item_field *f, const char *key,
-                                     size_t key_n, const char *name, const uint8_t *payload, struct slimset_error *err)
+static enum slimset_status one_field(struct shard_writer *w, const struct entry *e, const struct item_field *f, const char *array,
+                                     const char *key, size_t key_n, const char *name, const uint8_t *payload, int spill_fd,
+                                     struct slimset_error *err)
 {
     struct shard_content *c = &w->content;
     struct slimset_field *to = push(&c->fields, &c->n_fields, &c->cap_fields, sizeof *to, err);
@@ -279,17 +345,22 @@ static enum slimset_status one_field(struct shard_writer *w, const struct entry 
     to->classes_lost = f->classes_lost;
     to->ssim_e6 = f->ssim_e6;
     enum slimset_status st = keep_text(c, e->path, e->path_bytes, &to->path, err);
+    if (st == SLIMSET_OK)
+        st = keep_text(c, array, f->array_bytes, &to->array, err);
+    if (st == SLIMSET_OK && f->spilled)
+        return store_spilled(w, key, key_n, name, spill_fd, f, to, err);
     return st == SLIMSET_OK ? store(w, key, key_n, name, payload, f->payload_bytes, to, err) : st;
 }
 
-enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sample *s, const struct item_answer *a,
+enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sample *s, const struct item_answer *a, int spill_fd,
                                  struct slimset_error *err)
 {
-    static struct names names; /* 16 KB: off the stack; single-threaded coordinator */
+    static struct names names; /* 80 KB: off the stack; single-threaded coordinator */
     struct shard_content *c = &w->content;
     const struct entry *e = &w->plan->listing.entries[s->first];
     const struct item_field *f = item_fields(a);
     const uint8_t *payload = item_payload(a);
+    const char *text = item_text(a);
     char key[KEYS_TEXT_MAX], cls[16] = "";
     size_t key_n = plan_key(w->plan, s, key);
     bool has_cls = s->cls >= 0 && !is_tree(w);
@@ -297,8 +368,10 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     names.cased = is_tree(w);
     shard_hash_sample(&w->inputs, w->plan, s);
     for (uint32_t i = 0; i < a->n_fields; i++) {
-        shard_hash_entry(&w->inputs, w->plan, &e[i], f[i].in_hash);
-        field_name(w, &e[i], &f[i], &names);
+        if (i == 0 || f[i].input != f[i - 1].input)
+            shard_hash_entry(&w->inputs, w->plan, &e[f[i].input], f[i].in_hash);
+        field_name(w, &e[f[i].input], &f[i], text, &names);
+        text += f[i].name_bytes + f[i].array_bytes;
     }
     has_cls = has_cls && !taken(&names, "cls");
     if (has_cls)
@@ -312,9 +385,11 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     to->cls = s->cls;
     to->part = (uint32_t)c->n_parts - 1;
     st = keep_text(c, key, key_n, &to->key, err);
+    text = item_text(a);
     for (uint32_t i = 0; st == SLIMSET_OK && i < a->n_fields; i++) {
-        st = one_field(w, &e[i], &f[i], key, key_n, names.text[i], payload, err);
-        payload += f[i].payload_bytes;
+        st = one_field(w, &e[f[i].input], &f[i], text + f[i].name_bytes, key, key_n, names.text[i], payload, spill_fd, err);
+        payload += f[i].spilled ? 0 : f[i].payload_bytes;
+        text += f[i].name_bytes + f[i].array_bytes;
     }
     if (st != SLIMSET_OK || !has_cls)
         return st;

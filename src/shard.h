@@ -53,8 +53,8 @@ struct shard_writer {
 /* stage_dir: where files are built; kept open by the caller. */
 enum slimset_status shard_begin(struct shard_writer *w, const struct plan *plan, size_t shard, int stage_dir, struct slimset_error *err);
 
-/* The answer of a sample becomes its files and records. */
-enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sample *s, const struct item_answer *a,
+/* The answer of a sample becomes its files and records. spill_fd: where its spilled payloads lie, else -1. */
+enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sample *s, const struct item_answer *a, int spill_fd,
                                  struct slimset_error *err);
 
 /* The sample is not packed because of its failed-th entry. */

@@ -418,6 +418,8 @@ static const struct format_facts facts[FORMAT_COUNT] = {
          "audio: only images and arrays are converted, pack it as a file that is kept"},
     [FORMAT_PSD] = {"psd", SLIMSET_REJECT_UNSUPPORTED,
                     "a Photoshop file: export it as PNG or TIFF first"},
+    [FORMAT_NPY_ZST] = {.name = "npy-zst"},
+    [FORMAT_NPY_BLOSC] = {.name = "npy-blosc"},
 };
 
 const char *sniff_format_name(enum image_format f)

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,6 +113,38 @@ enum slimset_status tar_append(struct tar_writer *t, const char *name, size_t na
     *offset = t->bytes;
     if (st == SLIMSET_OK)
         st = put(t, data, n, err);
+    if (st == SLIMSET_OK)
+        st = put(t, zeros, (size_t)(tar_member_bytes(n) - BLOCK - n), err);
+    return st;
+}
+
+enum slimset_status tar_append_file(struct tar_writer *t, const char *name, size_t name_bytes, int fd, uint64_t from, uint64_t n,
+                                    tar_first_fn *first_fn, void *arg, uint64_t *offset, uint64_t *data_hash, struct slimset_error *err)
+{
+    uint8_t h[BLOCK];
+    if (name_bytes == 0 || !header(h, name, name_bytes, n))
+        return err_set(err, SLIMSET_INTERNAL, "a member name of %zu bytes does not fit a tar header", name_bytes);
+    uint8_t *piece = malloc(BUFFER_BYTES);
+    if (piece == NULL)
+        return err_nomem(err, BUFFER_BYTES);
+    struct hash_stream hash;
+    hash_init(&hash);
+    enum slimset_status st = put(t, h, BLOCK, err);
+    *offset = t->bytes;
+    for (uint64_t at = 0; st == SLIMSET_OK && at < n;) {
+        size_t got = 0, want = n - at < BUFFER_BYTES ? (size_t)(n - at) : BUFFER_BYTES;
+        st = io_pread(fd, piece, want, from + at, &got, "a spilled payload", err);
+        if (st == SLIMSET_OK && got != want)
+            st = err_set(err, SLIMSET_INTERNAL, "a worker's payload is shorter than it says");
+        if (st == SLIMSET_OK && at == 0)
+            st = first_fn(arg, piece, got, err);
+        if (st == SLIMSET_OK)
+            st = put(t, piece, got, err);
+        hash_update(&hash, piece, st == SLIMSET_OK ? got : 0);
+        at += got;
+    }
+    free(piece);
+    *data_hash = hash_value(&hash);
     if (st == SLIMSET_OK)
         st = put(t, zeros, (size_t)(tar_member_bytes(n) - BLOCK - n), err);
     return st;

@@ -25,6 +25,11 @@ enum slimset_status tar_create(struct tar_writer *t, int dirfd, const char *name
 enum slimset_status tar_append(struct tar_writer *t, const char *name, size_t name_bytes, const void *data, uint64_t n,
                                uint64_t *offset, struct slimset_error *err);
 
+/* The same with n bytes of fd from `from` on, read in pieces; *data_hash is theirs. first_fn: given the first ones, and may refuse them. */
+typedef enum slimset_status tar_first_fn(void *arg, const uint8_t *first, size_t n, struct slimset_error *err);
+enum slimset_status tar_append_file(struct tar_writer *t, const char *name, size_t name_bytes, int fd, uint64_t from, uint64_t n,
+                                    tar_first_fn *first_fn, void *arg, uint64_t *offset, uint64_t *data_hash, struct slimset_error *err);
+
 /* What a member of n bytes takes; and the end of the archive. */
 uint64_t tar_member_bytes(uint64_t n);
 enum { TAR_END_BYTES = 1024 };

@@ -24,7 +24,7 @@ struct verify_decoder *verify_decoder_open(unsigned jobs, struct slimset_error *
     }
     slimset_recipe_init(&d->recipe);
     d->recipe.max_pixels = UINT64_MAX; /* it was packed under a limit of its own */
-    struct pool_settings settings = {.recipe = &d->recipe, .jobs = jobs};
+    struct pool_settings settings = {.recipe = &d->recipe, .jobs = jobs, .spill_dir = -1};
     if (pool_open(&settings, &d->pool, err) != SLIMSET_OK) {
         free(d);
         return NULL;

@@ -211,7 +211,7 @@ static bool check_rest(struct verify *v)
         if (!readable(v, r, sizeof *r, strings, 3))
             return false;
         if (strcmp(name_hint(r->hint), "unknown") == 0 || r->role > SLIMSET_ROLE_LABEL ||
-            r->codec > SLIMSET_CODEC_NPY)
+            r->codec >= SLIMSET_CODEC_COUNT)
             return WRONG(v, "field rule %" PRIu64 " has numbers out of range", i);
     }
     for (uint64_t i = 0; i < ix->n_rejects; i++) {

@@ -17,6 +17,7 @@
 
 #include "archive.h"
 #include "base/hash.h"
+#include "base/io.h"
 #include "listing.h"
 #include "process.h"
 #include "webdataset.h"
@@ -221,16 +222,8 @@ static enum slimset_status list_here(struct members *to, const struct worker_lis
 /* A nameless file in the work folder for unpacked bytes. */
 static enum slimset_status open_spool(const struct walk_settings *settings, struct source *s, struct slimset_error *err)
 {
-    int dir = settings->work_dir;
-    s->spool_fd = openat(dir >= 0 ? dir : AT_FDCWD, dir >= 0 ? "." : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (s->spool_fd < 0 && dir >= 0) { /* file systems without O_TMPFILE */
-        s->spool_fd = openat(dir, "spool", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (s->spool_fd >= 0)
-            unlinkat(dir, "spool", 0);
-    }
-    if (s->spool_fd < 0)
-        return err_os(err, "creating a file to unpack %s into", s->path);
-    return SLIMSET_OK;
+    s->spool_fd = io_nameless(settings->work_dir, "spool", err);
+    return s->spool_fd >= 0 ? SLIMSET_OK : err->status;
 }
 
 static void tell_unpacking(const struct source *s, const struct slimset_run *run)

@@ -69,8 +69,10 @@ static bool request_is_sane(const struct item_request *req, size_t got, unsigned
     if (got < head || req->n_inputs == 0 || req->n_inputs > ITEM_INPUTS_MAX || req->n_fds != n_fds ||
         req->slot >= WORKER_SLOTS || got != head + req->n_inputs * sizeof req->input[0])
         return false;
+    if (req->has_spill > 1 || req->n_fds <= req->has_spill)
+        return false;
     for (uint32_t i = 0; i < req->n_inputs; i++)
-        if (req->input[i].fd_index >= n_fds || req->input[i].settings > SLIMSET_SETTINGS_MAX)
+        if (req->input[i].fd_index >= n_fds - req->has_spill || req->input[i].settings > SLIMSET_SETTINGS_MAX)
             return false;
     return true;
 }
@@ -99,7 +101,8 @@ static int convert_loop(bool slow, uint8_t *slots)
     /* libjpeg takes and gives back about a megabyte a picture: kept in the heap instead of faulted in anew each time */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 128 << 20);
-    unsigned layers = sandbox_enter(slow ? SANDBOX_SLOW : SANDBOX_FAST, ADDRESS_BYTES);
+    enum sandbox_profile profile = slow ? hello.spills ? SANDBOX_SLOW_SPILLS : SANDBOX_SLOW : hello.spills ? SANDBOX_FAST_SPILLS : SANDBOX_FAST;
+    unsigned layers = sandbox_enter(profile, ADDRESS_BYTES);
     for (;;) {
         ssize_t got = receive(&req, sizeof req, fds, 253, &n_fds);
         if (got == 0)

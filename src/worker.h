@@ -27,6 +27,8 @@ enum worker_kind { WORKER_FAST, WORKER_SLOW, WORKER_LIST };
 struct worker_hello {
     struct slimset_recipe recipe; /* pointers are NULL; n_settings counts those below */
     struct slimset_recipe settings[SLIMSET_SETTINGS_MAX];
+    uint32_t spills;              /* requests may bring a file to write */
+    uint32_t zero;
 };
 
 struct worker_answer {

@@ -151,7 +151,11 @@ enum slimset_role {
 enum slimset_codec {
     SLIMSET_CODEC_KEEP = 0, /* bytes of the source */
     SLIMSET_CODEC_JPEG, SLIMSET_CODEC_PNG, SLIMSET_CODEC_WEBP,
-    SLIMSET_CODEC_NPY       /* `raw`: uint8 or uint16 HWC .npy */
+    SLIMSET_CODEC_NPY,      /* images (`raw`): uint8 or uint16 HWC .npy; arrays: .npy */
+    SLIMSET_CODEC_NPY_ZST,  /* one zstd frame with a .npy inside */
+    SLIMSET_CODEC_NPY_BLOSC, /* a c-blosc buffer with a .npy inside */
+    SLIMSET_CODEC_NPZ,      /* a .npz with one array, deflated */
+    SLIMSET_CODEC_COUNT
 };
 
 /* FILD: the fields of a sample stand together, in tar order. */

@@ -46,6 +46,10 @@ enum slimset_boxes { SLIMSET_BOXES_REFUSE = 0, SLIMSET_BOXES_KEEP };
 enum slimset_classes { SLIMSET_CLASSES_AUTO = 0, SLIMSET_CLASSES_FOLDER, SLIMSET_CLASSES_NONE };
 enum slimset_order { SLIMSET_ORDER_AUTO = 0, SLIMSET_ORDER_SHUFFLED, SLIMSET_ORDER_SOURCE };
 
+enum slimset_cast { SLIMSET_CAST_NONE = 0, SLIMSET_CAST_FLOAT16, SLIMSET_CAST_FLOAT32, SLIMSET_CAST_UINT8 };
+/* Which axes of an array are what; NONE: nobody said, and arrays are not resized. */
+enum slimset_array_layout { SLIMSET_ARRAY_NONE = 0, SLIMSET_ARRAY_HW, SLIMSET_ARRAY_HWC, SLIMSET_ARRAY_CHW, SLIMSET_ARRAY_NHWC, SLIMSET_ARRAY_NCHW };
+
 /* --image/--mask/--depth-map/--array/--copy/--skip GLOB: the last rule that matches a file's path decides. */
 struct slimset_rule {
     const char *glob;  /* fnmatch against the path below the source, and against the base name when it has no "/" */
@@ -101,6 +105,19 @@ struct slimset_recipe {
     bool webdataset;                  /* default true: tars that are WebDataset keep keys and fields */
     bool dali_idx;                    /* index of DALI's webdataset reader beside each shard; no part of the fingerprint */
     bool energon;                     /* likewise those of Megatron Energon, and its .nv-meta folder */
+    enum slimset_codec array_codec;   /* of arrays; default NPY_ZST */
+    uint8_t array_filter;             /* NPY_BLOSC: 1 byte shuffle, 2 bit shuffle */
+    uint8_t array_level;              /* the codec's, or a word of array_codec.h */
+    bool array_auto;                  /* default true: a filter is chosen by trial */
+    bool array_asked;                 /* --array-codec was given: trees and WebDataset sources too */
+    bool keep_order;                  /* default false: Fortran order becomes C order */
+    bool narrow;                      /* default false: the smallest type that holds every value exactly */
+    enum slimset_cast cast;           /* default NONE */
+    double cast_lo, cast_hi;          /* UINT8: this range becomes 0..255 */
+    double max_cast_loss;             /* share of an array's values that a cast may lose; default 0 */
+    enum slimset_array_layout array_layout;           /* default NONE; --resize then applies to arrays too */
+    char raw[96];                     /* DTYPE:SHAPE of files of role array without a header; "" none */
+    uint64_t raw_offset;              /* bytes before their values */
     const struct slimset_rule *rules; /* in order of the command line; NULL when n_rules is 0 */
     size_t n_rules;
     const struct slimset_join *joins; /* in order of the command line; NULL when n_joins is 0 */
@@ -175,6 +192,12 @@ void slimset_run_init(struct slimset_run *run);
 /* "512", "long:512", "short:256", "exact:WxH", "crop:WxH", "pad:WxH", "area:N", "scale:0.5" into the recipe.
  * SLIMSET_USAGE with what is allowed. */
 enum slimset_status slimset_recipe_resize(struct slimset_recipe *recipe, const char *text, struct slimset_error *err);
+
+/* "auto", "zstd:max", "blosc:bitshuffle:5", "npy", "npz", "keep" into the recipe; "float16", "float32", "uint8:LO,HI"; "f4:3,224,224".
+ * SLIMSET_USAGE with what is allowed, or that this build has no c-blosc. */
+enum slimset_status slimset_recipe_array_codec(struct slimset_recipe *recipe, const char *text, struct slimset_error *err);
+enum slimset_status slimset_recipe_cast(struct slimset_recipe *recipe, const char *text, struct slimset_error *err);
+enum slimset_status slimset_recipe_raw(struct slimset_recipe *recipe, const char *text, struct slimset_error *err);
 
 /* Does the whole job. SLIMSET_OK also when inputs were rejected (see the report). SLIMSET_DIFFERS: OUT was made with
  * another recipe, the text names what. SLIMSET_USAGE: sources or OUT make no sense. SLIMSET_INTERRUPTED,

@@ -132,6 +132,19 @@ enum slimset_status io_create(int dirfd, const char *name, int *fd, struct slims
     return SLIMSET_OK;
 }
 
+int io_nameless(int dirfd, const char *name, struct slimset_error *err)
+{
+    int fd = openat(dirfd >= 0 ? dirfd : AT_FDCWD, dirfd >= 0 ? "." : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && dirfd >= 0) {
+        fd = openat(dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd >= 0)
+            unlinkat(dirfd, name, 0);
+    }
+    if (fd < 0)
+        err_os(err, "creating a file without a name");
+    return fd;
+}
+
 enum slimset_status io_rename(int from_dir, const char *from, int to_dir, const char *to,
                               struct slimset_error *err)
 {

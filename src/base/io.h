@@ -37,6 +37,10 @@ enum slimset_status io_close(int fd, const char *what, struct slimset_error *err
  * A symbolic link of that name is refused. */
 enum slimset_status io_create(int dirfd, const char *name, int *fd, struct slimset_error *err);
 
+/* A file without a name in the folder dirfd (-1: /tmp), for reading and writing; it is gone when it is closed. Where the file system
+ * knows no such files it is made as `name` and removed at once. -1: *err says why. */
+int io_nameless(int dirfd, const char *name, struct slimset_error *err);
+
 enum slimset_status io_rename(int from_dir, const char *from, int to_dir, const char *to,
                               struct slimset_error *err);
 

@@ -301,7 +301,7 @@ def judge_tables_of_numbers():
     for title, prefix in (("Roles", "ROLE"), ("Codecs", "CODEC")):
         words = re.findall(rf'\[SLIMSET_{prefix}_(\w+)\] = "([^"]+)"', names_c)
         same([w for _, w in words], numbers(title), title)
-        same([n.lower() for n, _ in words], numbers(title), title)
+        same([n.lower().replace("_", "-") for n, _ in words], numbers(title), title)
 
 
 def judge_members():

@@ -193,18 +193,19 @@ static bool same_bytes(unsigned i, const struct buf *b)
 
 static void test_copy(void)
 {
+    static const char npy[] = "\x93NUMPY\1\0\x3a\0{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\nabc";
     begin("64");
     add(SLIMSET_ROLE_COPY, SLIMSET_CODEC_KEEP, "a label", 7);
     add(SLIMSET_ROLE_COPY, SLIMSET_CODEC_KEEP, "", 0);
-    add(SLIMSET_ROLE_ARRAY, SLIMSET_CODEC_KEEP, "\x93NUMPY\1\0", 8);
+    add(SLIMSET_ROLE_ARRAY, SLIMSET_CODEC_KEEP, npy, sizeof npy - 1);
     CHECK_INT(run(), SLIMSET_OK);
     CHECK(field(0)->payload_bytes == 7 && memcmp(payload(0), "a label", 7) == 0);
     CHECK(field(0)->in_bytes == 7 && field(0)->in_hash == hash_bytes("a label", 7));
     CHECK(field(0)->w == 0 && field(0)->notes == 0 && field(0)->format == FORMAT_TEXT &&
           field(0)->frames == 1);
     CHECK(field(1)->payload_bytes == 0 && field(1)->in_hash == hash_bytes("", 0));
-    CHECK(field(2)->payload_bytes == 8 && memcmp(payload(2), "\x93NUMPY\1\0", 8) == 0 &&
-          field(2)->format == FORMAT_NPY);
+    CHECK(field(2)->payload_bytes == sizeof npy - 1 && memcmp(payload(2), npy, sizeof npy - 1) == 0 &&
+          field(2)->format == FORMAT_NPY && field(2)->array_bytes == strlen("|u1 (3,)"));
 }
 
 /* Without --resize or a codec nothing is encoded anew, metadata included. */

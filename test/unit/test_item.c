@@ -48,7 +48,7 @@ static void honest_blob(void)
         .ticket = 77, .status = SLIMSET_OK, .n_fields = N_INPUTS, .blob_bytes = blob_n};
     uint8_t *at = (uint8_t *)field(N_INPUTS);
     for (int i = 0; i < N_INPUTS; i++) {
-        *field(i) = (struct item_field){.payload_bytes = bytes[i], .in_bytes = 1000, .frames = 1};
+        *field(i) = (struct item_field){.payload_bytes = bytes[i], .in_bytes = 1000, .frames = 1, .input = (uint32_t)i};
         memcpy(at, payload[i], bytes[i]);
         at += bytes[i];
     }

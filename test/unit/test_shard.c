@@ -95,6 +95,7 @@ static struct item_answer *answer_of(const struct made *f, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         size_t bytes = f[i].bytes != 0 ? f[i].bytes : strlen(f[i].payload);
         to[i] = (struct item_field){.payload_bytes = bytes,
+                                    .input = i,
                                     .in_bytes = 1000 + i,
                                     .in_hash = 70 + i,
                                     .w = 32,
@@ -122,7 +123,7 @@ static void add_sample(size_t sample, const struct made *f, uint32_t n)
 {
     struct item_answer *a = answer_of(f, n);
     CHECK_INT(plan.samples[sample].n, n);
-    enum slimset_status st = shard_sample(&writer, &plan.samples[sample], a, &err);
+    enum slimset_status st = shard_sample(&writer, &plan.samples[sample], a, -1, &err);
     if (st != SLIMSET_OK)
         printf("  %s\n", err.text);
     CHECK_INT(st, SLIMSET_OK);
@@ -362,7 +363,7 @@ static void test_every_name_fits(void)
                                                               {FORMAT_JPEG, 1, "2", 0},
                                                               {FORMAT_JPEG, 1, "3", 0}},
                                               3);
-            enum slimset_status st = shard_sample(&writer, &plan.samples[0], a, &err);
+            enum slimset_status st = shard_sample(&writer, &plan.samples[0], a, -1, &err);
             if (st != SLIMSET_OK)
                 printf("  a stem of %zu bytes with .%s and .%s: %s\n", key, cases[i][0],
                        cases[i][1], err.text);
@@ -497,7 +498,7 @@ static uint64_t hash_with(const char *paths, uint64_t in_hash, const char *paylo
     for (size_t i = 0; i < plan.n_samples; i++) {
         struct item_answer *a = answer_of((struct made[]){{FORMAT_JPEG, 1, payload, 0}}, 1);
         ((struct item_field *)(void *)(a + 1))->in_hash = in_hash;
-        CHECK_INT(shard_sample(&writer, &plan.samples[i], a, &err), SLIMSET_OK);
+        CHECK_INT(shard_sample(&writer, &plan.samples[i], a, -1, &err), SLIMSET_OK);
         free(a);
     }
     end_shard();
@@ -530,7 +531,7 @@ static void test_inputs_hash(void)
     for (size_t i = 0; i < 2; i++) {
         struct item_answer *a = answer_of((struct made[]){{FORMAT_JPEG, 1, "x", 0}}, 1);
         ((struct item_field *)(void *)(a + 1))->in_hash = 5;
-        CHECK_INT(shard_sample(&writer, &plan.samples[i], a, &err), SLIMSET_OK);
+        CHECK_INT(shard_sample(&writer, &plan.samples[i], a, -1, &err), SLIMSET_OK);
         free(a);
     }
     end_shard();
