@@ -25,7 +25,7 @@ import numpy as np
 from PIL import Image, ImageFile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SOURCES = ["src/jpeg_read.c", "src/jpeg_write.c", "src/jpeg_markers.c", "src/exif.c", "src/image.c",
+SOURCES = ["src/jpeg_read.c", "src/jpeg_source.c", "src/jpeg_write.c", "src/jpeg_markers.c", "src/exif.c", "src/image.c",
            "src/base/buf.c", "src/base/err.c"]
 
 OK, BAD_INPUT = 0, 1
