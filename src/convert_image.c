@@ -257,7 +257,7 @@ static enum slimset_status to_size(struct converter *c, struct work *w, struct i
     if (needs_no_resize(w, im, &job))
         return SLIMSET_OK;
     uint8_t bits = im->bits;
-    bool premultiplied = im->alpha && !w->labels;
+    bool premultiplied = im->alpha && !w->labels && w->geometry.resized; /* turning mixes nothing */
     enum slimset_status st = premultiplied ? pixels_premultiply(im, &c->scratch, err) : SLIMSET_OK;
     if (st == SLIMSET_OK)
         st = resize_image(c->resampler, im, &job, &c->scratch, &c->sized, err);
