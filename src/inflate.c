@@ -29,6 +29,7 @@ enum {
     DIST_ENTRIES = 402,
     PRE_ENTRIES = 128,
     CODE_BITS_MAX = 15,
+    FAST_LITERALS = 6, /* of a round of fast_symbols */
     ADLER_CHUNK = 5552 /* as many bytes as 32-bit sums hold */
 };
 
@@ -39,9 +40,11 @@ enum {
 #define ENTRY_SUB 0x200u
 #define ENTRY_END 0x400u
 #define ENTRY_BAD 0x800u
+#define ENTRY_PAIR 0x1000u /* with LITERAL: two of them, the first in the lower byte */
 #define CODE_LEN(e) ((e)&15)
 #define EXTRA(e) ((e) >> 4 & 15)
 #define VALUE(e) ((e) >> 16)
+#define LITERALS(e) (1 + ((e) >> 12 & 1))
 
 enum state { BLOCK, STORED_SIZE, STORED, COUNTS, PRE_LENGTHS, LENGTHS, SYMBOLS, TRAILER, ENDED };
 
@@ -147,6 +150,22 @@ static bool build(uint32_t *table, unsigned cap, unsigned root, const uint8_t *l
     return true;
 }
 
+/* Where two literals fit into the first table's bits, they become one entry. From the end, so that what
+ * stands behind a literal is still single. */
+static void pair_literals(uint32_t *table)
+{
+    const uint32_t first = table[0];
+    for (unsigned i = 1u << LIT_BITS; i-- > 0;) {
+        uint32_t a = table[i];
+        if ((a & ENTRY_LITERAL) == 0)
+            continue;
+        uint32_t b = i == 0 ? first : table[i >> CODE_LEN(a)];
+        if ((b & ENTRY_LITERAL) != 0 && CODE_LEN(a) + CODE_LEN(b) <= LIT_BITS)
+            table[i] = (VALUE(a) | VALUE(b) << 8) << 16 | ENTRY_LITERAL | ENTRY_PAIR |
+                       (CODE_LEN(a) + CODE_LEN(b));
+    }
+}
+
 /* What the symbols of the three alphabets stand for. */
 static bool build_symbols(struct inflater *z)
 {
@@ -164,6 +183,7 @@ static bool build_symbols(struct inflater *z)
     entry[286] = entry[287] = ENTRY_BAD; /* have codes in the fixed table */
     if (!build(z->lit, LIT_ENTRIES, LIT_BITS, z->lengths, z->n_lit, entry, true))
         return false;
+    pair_literals(z->lit);
     uint32_t base = 1;
     for (unsigned s = 0; s < 30; s++) {
         unsigned extra = s < 4 ? 0 : s / 2 - 1;
@@ -358,7 +378,7 @@ static inline void copy_match(uint8_t *to, size_t distance, unsigned n)
     }
 }
 
-/* As one_symbol, many of them. Each round uses at most 16 bytes of input and 261 of room. */
+/* As one_symbol, many of them. Each round uses at most 16 bytes of input and 264 of room. */
 static enum outcome fast_symbols(struct inflater *z, struct inflate_io *io)
 {
     const uint64_t lit_mask = (1u << LIT_BITS) - 1, dist_mask = (1u << DIST_BITS) - 1;
@@ -366,24 +386,25 @@ static enum outcome fast_symbols(struct inflater *z, struct inflate_io *io)
     uint64_t bits = z->bits;
     unsigned n_bits = z->n_bits;
     uint8_t *to = z->window + z->at;
-    const uint8_t *limit = z->window + HISTORY_BYTES + ROOM_BYTES - 3;
+    const uint8_t *limit = z->window + HISTORY_BYTES + ROOM_BYTES - FAST_LITERALS;
     enum outcome outcome = WENT_ON;
 #define REFILL() (bits |= get_le64(in) << n_bits, in += (63 - n_bits) >> 3, n_bits |= 56)
 #define DROP(n) (bits >>= (n), n_bits -= (n))
+#define PUT(e) (to[0] = (uint8_t)VALUE(e), to[1] = (uint8_t)(VALUE(e) >> 8), to += LITERALS(e))
     while (in_end - in >= 16 && to < limit) {
         REFILL();
         uint32_t e = z->lit[bits & lit_mask];
         if ((e & ENTRY_LITERAL) != 0) {
             DROP(CODE_LEN(e));
-            *to++ = (uint8_t)VALUE(e);
+            PUT(e);
             e = z->lit[bits & lit_mask];
             if ((e & ENTRY_LITERAL) != 0) {
                 DROP(CODE_LEN(e));
-                *to++ = (uint8_t)VALUE(e);
+                PUT(e);
                 e = z->lit[bits & lit_mask];
                 if ((e & ENTRY_LITERAL) != 0) {
                     DROP(CODE_LEN(e));
-                    *to++ = (uint8_t)VALUE(e);
+                    PUT(e);
                     continue;
                 }
             }
@@ -393,7 +414,7 @@ static enum outcome fast_symbols(struct inflater *z, struct inflate_io *io)
             e = z->lit[VALUE(e) + (bits >> LIT_BITS & ((1u << EXTRA(e)) - 1))];
             if ((e & ENTRY_LITERAL) != 0) {
                 DROP(CODE_LEN(e));
-                *to++ = (uint8_t)VALUE(e);
+                PUT(e);
                 continue;
             }
         }
@@ -423,6 +444,7 @@ static enum outcome fast_symbols(struct inflater *z, struct inflate_io *io)
     }
 #undef REFILL
 #undef DROP
+#undef PUT
     io->in_n = (size_t)(in_end - in);
     io->in = in;
     z->bits = bits & (((uint64_t)1 << n_bits) - 1);
@@ -454,7 +476,9 @@ static enum outcome one_symbol(struct inflater *z)
     unsigned skip = CODE_LEN(e) + EXTRA(e);
     if ((e & ENTRY_LITERAL) != 0) {
         take(z, skip);
-        z->window[z->at++] = (uint8_t)VALUE(e);
+        z->window[z->at] = (uint8_t)VALUE(e);
+        z->window[z->at + 1] = (uint8_t)(VALUE(e) >> 8);
+        z->at += LITERALS(e);
         return WENT_ON;
     }
     if ((e & ENTRY_END) != 0) {
@@ -479,7 +503,7 @@ static enum outcome symbols(struct inflater *z, struct inflate_io *io)
 {
     if (z->at >= HISTORY_BYTES + ROOM_BYTES)
         return WANTS_ROOM;
-    if (io->in_n >= 16 && z->at < HISTORY_BYTES + ROOM_BYTES - 3)
+    if (io->in_n >= 16 && z->at < HISTORY_BYTES + ROOM_BYTES - FAST_LITERALS)
         return fast_symbols(z, io);
     refill(z, io);
     return one_symbol(z);

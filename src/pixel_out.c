@@ -2,6 +2,9 @@
 #include "pixel_out.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 size_t pixel_out_plane_bytes(const struct pixel_out *out) { return out->stride_bytes * out->h; }
 
@@ -33,7 +36,25 @@ static void put16(uint16_t *to, unsigned step, const uint16_t *from, uint32_t w)
 static void put_rgb(uint8_t *restrict to, const uint8_t *restrict r, const uint8_t *restrict g,
                     const uint8_t *restrict b, uint32_t w)
 {
-    for (uint32_t x = 0; x < w; x++) {
+    uint32_t x = 0;
+#if defined(__x86_64__)
+    /* Four bytes a pixel, of which the next one overwrites the last: so not for the last pixels. */
+    for (; x + 17 <= w; x += 16) {
+        __m128i vr = _mm_loadu_si128((const __m128i *)(const void *)(r + x));
+        __m128i vg = _mm_loadu_si128((const __m128i *)(const void *)(g + x));
+        __m128i vb = _mm_loadu_si128((const __m128i *)(const void *)(b + x));
+        __m128i rg[2] = {_mm_unpacklo_epi8(vr, vg), _mm_unpackhi_epi8(vr, vg)};
+        __m128i b0[2] = {_mm_unpacklo_epi8(vb, vb), _mm_unpackhi_epi8(vb, vb)};
+        uint32_t px[16];
+        for (unsigned i = 0; i < 2; i++) {
+            _mm_storeu_si128((__m128i *)(void *)&px[8 * i], _mm_unpacklo_epi16(rg[i], b0[i]));
+            _mm_storeu_si128((__m128i *)(void *)&px[8 * i + 4], _mm_unpackhi_epi16(rg[i], b0[i]));
+        }
+        for (unsigned i = 0; i < 16; i++)
+            memcpy(to + 3 * ((size_t)x + i), &px[i], 4);
+    }
+#endif
+    for (; x < w; x++) {
         to[3 * (size_t)x] = r[x];
         to[3 * (size_t)x + 1] = g[x];
         to[3 * (size_t)x + 2] = b[x];
@@ -68,16 +89,45 @@ void pixel_out_planes(const struct pixel_out *out, const struct image_plane *con
 
 static uint8_t clamp8(int32_t v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }
 
-/* ITU-R BT.601, full range: jdcolor.c's constants in 16-bit fractions and its rounding. */
+/* ITU-R BT.601, full range: jdcolor.c's constants in 16-bit fractions and its rounding. Whole parts are
+ * taken out of the factors, so that what is left fits 16 bits: 1.402 = 1 + 26345 / 65536, and so on. */
 static void ycc_row(const uint8_t *restrict y, const uint8_t *restrict cb,
                     const uint8_t *restrict cr, uint8_t *restrict r, uint8_t *restrict g,
                     uint8_t *restrict b, uint32_t w)
 {
-    for (uint32_t x = 0; x < w; x++) {
+    enum { R_CR = 26345, G_CB = -22554, G_CR = 18734, B_CB = -14942, HALF = 32768 };
+    uint32_t x = 0;
+#if defined(__x86_64__)
+    const __m128i zero = _mm_setzero_si128(), middle = _mm_set1_epi16(128);
+    const __m128i half = _mm_set1_epi32(HALF);
+    const __m128i factor[3] = {_mm_set1_epi32((int)((uint32_t)R_CR << 16)),
+                               _mm_set1_epi32((int)((uint32_t)G_CR << 16 | (uint16_t)G_CB)),
+                               _mm_set1_epi32((uint16_t)B_CB)};
+    for (; x + 8 <= w; x += 8) {
+        __m128i l = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)(y + x)), zero);
+        __m128i u = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)(cb + x)), zero);
+        __m128i v = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)(cr + x)), zero);
+        u = _mm_sub_epi16(u, middle);
+        v = _mm_sub_epi16(v, middle);
+        __m128i lo = _mm_unpacklo_epi16(u, v), hi = _mm_unpackhi_epi16(u, v), out[3];
+        for (unsigned i = 0; i < 3; i++) {
+            __m128i a = _mm_srai_epi32(_mm_add_epi32(_mm_madd_epi16(lo, factor[i]), half), 16);
+            __m128i c = _mm_srai_epi32(_mm_add_epi32(_mm_madd_epi16(hi, factor[i]), half), 16);
+            out[i] = _mm_add_epi16(l, _mm_packs_epi32(a, c));
+        }
+        out[0] = _mm_add_epi16(out[0], v);
+        out[1] = _mm_sub_epi16(out[1], v);
+        out[2] = _mm_add_epi16(out[2], _mm_add_epi16(u, u));
+        _mm_storel_epi64((__m128i *)(void *)(r + x), _mm_packus_epi16(out[0], zero));
+        _mm_storel_epi64((__m128i *)(void *)(g + x), _mm_packus_epi16(out[1], zero));
+        _mm_storel_epi64((__m128i *)(void *)(b + x), _mm_packus_epi16(out[2], zero));
+    }
+#endif
+    for (; x < w; x++) {
         int32_t l = y[x], u = cb[x] - 128, v = cr[x] - 128;
-        r[x] = clamp8(l + ((91881 * v + 32768) >> 16));
-        g[x] = clamp8(l + ((-22554 * u - 46802 * v + 32768) >> 16));
-        b[x] = clamp8(l + ((116130 * u + 32768) >> 16));
+        r[x] = clamp8(l + v + ((R_CR * v + HALF) >> 16));
+        g[x] = clamp8(l - v + ((G_CB * u + G_CR * v + HALF) >> 16));
+        b[x] = clamp8(l + 2 * u + ((B_CB * u + HALF) >> 16));
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
+#include "base/hash_avx2.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -16,6 +17,10 @@ static XXH3_state_t *state_of(const struct hash_stream *h)
 
 uint64_t hash_bytes(const void *p, size_t n)
 {
+#if defined(__x86_64__)
+    if (n >= HASH_WIDE_BYTES && __builtin_cpu_supports("avx2"))
+        return hash_bytes_avx2(p, n);
+#endif
     return XXH3_64bits(n != 0 ? p : "", n);
 }
 
