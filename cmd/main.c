@@ -85,6 +85,7 @@ static int run_verb(const struct verb_row *verb, int argc, char **argv)
     case VERB_LS: return cmd_ls(argc, argv);
     case VERB_GET: return cmd_get(argc, argv);
     case VERB_VERIFY: return cmd_verify(argc, argv);
+    case VERB_DOCTOR: return cmd_doctor(argc, argv);
     case VERB_HELP: return cmd_help(argc, argv);
     case VERB_COMPLETION: return cmd_completion(argc, argv);
     default: return cmd_version(argc, argv);

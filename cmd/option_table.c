@@ -180,7 +180,7 @@ const struct option_row option_table[] = {
     {OPT_MAN, "man", 0, VERB_HELP, GROUP_LIST, ARG_WORD, false, false, NULL, NULL,
      "the manual page, for man -l -"},
 
-    {OPT_JSON, "json", 0, PACK | VERB_LS | VERB_VERIFY, GROUP_SHOW, ARG_WORD, false, false, NULL,
+    {OPT_JSON, "json", 0, PACK | VERB_LS | VERB_VERIFY | VERB_DOCTOR, GROUP_SHOW, ARG_WORD, false, false, NULL,
      NULL, "JSON lines on standard output, for programs"},
     {OPT_CSV, "csv", 0, VERB_LS, GROUP_SHOW, ARG_WORD, false, false, NULL, NULL,
      "comma-separated values on standard output"},
@@ -246,6 +246,10 @@ const struct verb_row verb_table[] = {
      "sources still are what was packed; SRC says where they are now.",
      "slimset verify packed --decode\tdecode every image too\n"
      "slimset verify --fix packed\tmend what is damaged\n"},
+    {VERB_DOCTOR, "doctor", "", "what this machine and build give",
+     "Says which protections of the kernel workers run with, what the machine has, which libraries are in this build, and "
+     "decodes and encodes a small picture of every format in workers as a run does. Exit status 1 when a run would not work.",
+     "slimset doctor\nslimset doctor --json\tone JSON object a line: group, name, state, text\n"},
     {VERB_HELP, "help", "[VERB]", "show help", "Shows what there is, or the help of a verb.",
      "slimset help --man | man -l -\tthe manual page\n"},
     {VERB_VERSION, "version", "", "show the version", "Shows the version of the program.", NULL},

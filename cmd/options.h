@@ -49,7 +49,8 @@ enum verb_bit {
     VERB_HELP = 1 << 5,
     VERB_VERSION = 1 << 6,
     VERB_COMPLETION = 1 << 7,
-    VERB_ALL = (1 << 8) - 1
+    VERB_DOCTOR = 1 << 8,
+    VERB_ALL = (1 << 9) - 1
 };
 
 /* What options_next returns; 0 is its end, negative its stop. */
@@ -179,6 +180,7 @@ int cmd_pack(int argc, char **argv); /* also plan */
 int cmd_ls(int argc, char **argv);
 int cmd_get(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 

@@ -48,6 +48,7 @@ struct worker {
 struct pool {
     struct pool_settings settings;
     unsigned n_workers, in_flight, crashes, crashes_in_row, layers;
+    uint32_t vips;
     struct worker *worker;             /* jobs fast ones, then jobs slow ones */
     struct flight *waiting_first, **waiting_last; /* for a slow worker, or for a retry alone */
     struct converter *fast, *slow;     /* in-process */
@@ -482,6 +483,8 @@ static enum slimset_status read_answer(struct pool *p, struct worker *w, const s
         msg->blob_bytes > WORKER_SLOT_BYTES || (msg->blob_bytes != 0 && msg->blob_bytes < sizeof(struct item_answer)))
         return err_set(err, SLIMSET_INTERNAL, "a worker answered with another item's number");
     p->layers = msg->layers;
+    if (w->slow)
+        p->vips = msg->vips;
     struct flight *f = take_oldest(w);
     *culprit = f->req->ticket;
     size_t n = msg->blob_bytes, at = msg->slot * WORKER_SLOT_BYTES;
@@ -653,4 +656,9 @@ void pool_facts(const struct pool *p, unsigned *crashes, unsigned *layers)
 {
     *crashes = p->crashes;
     *layers = p->layers;
+}
+
+uint32_t pool_vips_version(const struct pool *p)
+{
+    return p->vips;
 }

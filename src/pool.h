@@ -53,4 +53,7 @@ enum slimset_status pool_next(struct pool *p, int timeout_ms, struct pool_answer
 /* Counts for the report: worker crashes seen, sandbox layers of the first worker (0 until known). */
 void pool_facts(const struct pool *p, unsigned *crashes, unsigned *layers);
 
+/* libvips as slow workers tell it (see struct worker_answer); 0 while none has answered, and where there is none. */
+uint32_t pool_vips_version(const struct pool *p);
+
 #endif

@@ -26,6 +26,10 @@ const char *vips_version_text(void);
 /* True when this build of libvips can load the format. After vips_start. */
 bool vips_can_load(enum image_format f);
 
+/* The i-th of the tiny files that vips_start decodes: 8 x 8 pixels of about (200, 60, 30). False behind the last, and where libvips
+ * was left out of the build. */
+bool vips_sample_bytes(unsigned i, enum image_format *f, const uint8_t **data, size_t *n);
+
 /* Header only: size, channels, bits (10 and 12 are reported as 16), float, alpha, orientation (1
  * for HEIF/AVIF/JXL: the decoder has applied it), frames, ICC (info->icc_bytes > 0). Limits are
  * checked, and that the file is whole as far as its tags, chunks or boxes tell. Alpha: only where

@@ -6,6 +6,7 @@
  * a machine may have a decoder without the encoder, and x265 starts threads of its own.
  */
 #include "vips_load.h"
+#include "vips_read.h"
 
 #ifdef HAVE_VIPS
 
@@ -149,5 +150,23 @@ const struct vips_sample vips_samples[] = {
     {FORMAT_JP2, sample_jp2, sizeof sample_jp2},
 };
 const unsigned vips_samples_n = sizeof vips_samples / sizeof vips_samples[0];
+
+bool vips_sample_bytes(unsigned i, enum image_format *f, const uint8_t **data, size_t *n)
+{
+    if (i >= vips_samples_n)
+        return false;
+    *f = vips_samples[i].format;
+    *data = vips_samples[i].data;
+    *n = vips_samples[i].n;
+    return true;
+}
+
+#else
+
+bool vips_sample_bytes(unsigned i, enum image_format *f, const uint8_t **data, size_t *n)
+{
+    (void)i, (void)f, (void)data, (void)n;
+    return false;
+}
 
 #endif

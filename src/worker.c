@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -101,6 +102,11 @@ static int convert_loop(bool slow, uint8_t *slots)
     /* libjpeg takes and gives back about a megabyte a picture: kept in the heap instead of faulted in anew each time */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 128 << 20);
+    unsigned major = 0, minor = 0, micro = 0;
+    const char *version = slow ? vips_version_text() : NULL;
+    if (version != NULL)
+        sscanf(version, "%3u.%3u.%3u", &major, &minor, &micro);
+    const uint32_t vips = major << 16 | (minor & 255) << 8 | (micro & 255);
     enum sandbox_profile profile = slow ? hello.spills ? SANDBOX_SLOW_SPILLS : SANDBOX_SLOW : hello.spills ? SANDBOX_FAST_SPILLS : SANDBOX_FAST;
     unsigned layers = sandbox_enter(profile, ADDRESS_BYTES);
     for (;;) {
@@ -109,7 +115,7 @@ static int convert_loop(bool slow, uint8_t *slots)
             return 0;
         if (got < 0 || !request_is_sane(&req, (size_t)got, n_fds))
             return EXIT_PROTOCOL;
-        struct worker_answer a = {.ticket = req.ticket, .slot = req.slot, .layers = layers};
+        struct worker_answer a = {.ticket = req.ticket, .slot = req.slot, .layers = layers, .vips = vips};
         if (convert_item(c, &req, fds, &blob, &err) == SLIMSET_OK && blob.len <= WORKER_SLOT_BYTES) {
             memcpy(slots + req.slot * WORKER_SLOT_BYTES, blob.data, blob.len);
             a.blob_bytes = blob.len;

@@ -36,6 +36,8 @@ struct worker_answer {
     uint64_t blob_bytes; /* 0: the worker could not even hold the answer (out of memory) */
     uint32_t slot;
     uint32_t layers;     /* enum sandbox_layer bits in force */
+    uint32_t vips;       /* version of libvips, a byte each for major (at 16), minor and micro; 0: it is not in this worker */
+    uint32_t zero;
 };
 
 /* A lister is sent one of these with the archive's descriptor (and the spool's), and streams back

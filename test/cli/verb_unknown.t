@@ -4,7 +4,7 @@ no() { "$SLIMSET" "$@"; local s=$?; ((s == 2)) || echo "status $s: $*"; }
 no verfy
 no packk
 no lss
-no doctor
+no nurse
 no --json
 no -o out
 touch photos.zip
