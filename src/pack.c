@@ -473,17 +473,24 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
     return st;
 }
 
-/* Keeps in the stage folder just what belongs to resumed shards. */
+/* Keeps in the work folder just what belongs to resumed shards. A fragment whose files are no good must be gone, on the disk too
+ * (write_plan syncs), before they are made again: after a cut of power it would vouch for files that have only their size. */
 static enum slimset_status restage(struct pack *p, size_t resumed, struct slimset_error *err)
 {
     char (*names)[320] = calloc(resumed + 1, sizeof *names);
     size_t n = 0;
     if (names == NULL)
         return err_nomem(err, resumed * sizeof *names);
-    for (size_t i = 0; i < p->plan.n_shards; i++)
+    enum slimset_status st = SLIMSET_OK;
+    for (size_t i = 0; st == SLIMSET_OK && i < p->plan.n_shards; i++) {
+        pipeline_fragment_name(&p->plan, i, names[n]);
         if (p->state[i] == SHARD_RESUMED)
-            pipeline_fragment_name(&p->plan, i, names[n++]);
-    enum slimset_status st = publish_restage(&p->dirs, names, n, err);
+            n++;
+        else
+            st = io_unlink(p->dirs.work, names[n], err);
+    }
+    if (st == SLIMSET_OK)
+        st = publish_restage(&p->dirs, names, n, err);
     free(names);
     return st;
 }

@@ -162,6 +162,28 @@ def test_resumed():
     cut("resumed", words_for(), golden, None, "before")
 
 
+def test_fragment_without_its_file():
+    """A first cut kept the fragment of a shard and lost its file; a second one leaves the new file with its size only."""
+    photos("src", 5, 48, 36)
+    words = words_for()
+    golden = golden_of(words)
+    shutil.rmtree(OUT)
+    assert Run(*words, cls="create", fault=-1, at=12).code == -9
+    there = [n for n in os.listdir(OUT + "/.slimset") if n.startswith("frag-")]
+    assert there
+    for n in there:
+        os.remove(f"{OUT}/.slimset/stage/{n[5:]}.tar")
+    keep("before")
+    rec = record(words, "before")
+    tried = []
+    for n in range(len(rec.ops) + 1):
+        found = rec.state(n, "all", "zero", random.Random(0))
+        if found not in tried:
+            tried.append(found)
+            recover(words, golden, None, f"fragment without its file: after call {n}", found)
+    print(f"fragment without its file: {len(tried)} states")
+
+
 def test_nothing_to_do():
     photos("src", 6, 48, 36)
     golden = golden_of(words_for())
