@@ -311,9 +311,9 @@ enum slimset_status publish_roll(struct out_dirs *d, bool *rolled, struct slimse
         st = io_rename(d->out, SLIMSET_INDEX_NAME, d->work, "index.old", err);
         if (st == SLIMSET_OK) /* first where it came, then where it went */
             st = io_sync_dir(d->work, ".", err);
-        if (st == SLIMSET_OK)
-            st = io_sync_dir(d->out, ".", err);
     }
+    if (st == SLIMSET_OK) /* and .slimset itself: files without it would be somebody else's */
+        st = io_sync_dir(d->out, ".", err);
     if (st == SLIMSET_OK && is_tree(&ix)) /* a file may become a folder, or a folder a file */
         st = remove_stale(d, &ix, err);
     if (st == SLIMSET_OK)

@@ -9,9 +9,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../pack"))
-from _frame import IN_PROCESS, SLIMSET, files, jpeg, ls, main, photos, picture, rejects, run, write  # noqa: E402,F401
+from _frame import IN_PROCESS, SLIMSET, files, jpeg, ls, main, photos, picture, rejects, run, save, write  # noqa: E402,F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONG = bool(os.environ.get("SLIMSET_TORTURE"))  # ./dev torture
@@ -96,3 +97,41 @@ def mend(words, golden, out="out", what=""):
 
 def name_of(fault):
     return {0: "short", -1: "kill", -2: "kill after"}.get(fault) or errno.errorcode[fault]
+
+
+def memory_group(limit):
+    """A memory cgroup below our own with this limit; None where there is none."""
+    try:
+        with open("/proc/self/cgroup") as f:
+            lines = [line.strip().split(":", 2) for line in f]
+        v1 = [path for _, names, path in lines if names == "memory"]
+        v2 = [path for _, names, path in lines if names == ""]
+        if v1 and os.path.isdir("/sys/fs/cgroup/memory"):
+            top, file = "/sys/fs/cgroup/memory" + v1[0], "memory.limit_in_bytes"
+        else:
+            top, file = "/sys/fs/cgroup" + v2[0], "memory.max"
+        group = f"{top}/slimset-test-{os.getpid()}"
+        os.mkdir(group)
+    except (OSError, IndexError):
+        return None
+    try:
+        with open(f"{group}/{file}", "w") as f:
+            f.write(str(limit))
+        try:  # no swap in its stead
+            with open(f"{group}/" + ("memory.memsw.limit_in_bytes" if file != "memory.max" else "memory.swap.max"), "w") as f:
+                f.write(str(limit) if file != "memory.max" else "0")
+        except OSError:
+            pass
+    except OSError:
+        os.rmdir(group)
+        return None
+    return group
+
+
+def leave(group):
+    for _ in range(100):
+        try:
+            os.rmdir(group)
+            return
+        except OSError:
+            time.sleep(0.05)

@@ -106,10 +106,11 @@ class Record:
     def state(self, n, names, data, rng):
         """{path: bytes, or None for a folder} after a cut behind n calls.
 
-        names: which names that are not certain are there: "none", "all", "some", or "until" some moment.
+        names: which names that are not certain are there: "none", "all", "some", "until" or "since" some moment, or
+        only the "last".
         data: what of a file's data that are not certain: "none", "all", "zero", "torn", "some", or "any" of these."""
         sure = self.certain(n)
-        until = rng.randrange(n + 1) if names == "until" else n
+        moment = rng.randrange(n + 1) if names in ("until", "since") else n - 1
         folders, writes = {}, {}
 
         def entries(d):
@@ -120,7 +121,8 @@ class Record:
             if op[0] in ("write", "trunc"):
                 writes.setdefault(op[1], []).append((sure[i], op))
             elif op[0] in ("link", "rename", "unlink"):
-                if not (sure[i] or names == "all" or (names == "some" and rng.random() < 0.5) or (names == "until" and i < until)):
+                if not (sure[i] or names == "all" or (names == "some" and rng.random() < 0.5) or
+                        (names == "until" and i < moment) or (names in ("since", "last") and i >= moment)):
                     continue
                 if op[0] == "link":
                     entries(op[1])[op[2]] = op[3]
@@ -175,7 +177,8 @@ def content(first, writes, how, rng):
 
 
 POLICIES = [("none", "none"), ("all", "none"), ("all", "zero"), ("all", "torn"), ("none", "all"), ("all", "all"),
-            ("until", "none"), ("until", "zero"), ("some", "any"), ("some", "any"), ("until", "any")]
+            ("until", "none"), ("until", "zero"), ("some", "any"), ("some", "any"), ("until", "any"),
+            ("since", "any"), ("last", "all")]
 
 
 def states(record, seed, rounds=1):

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from _crash import GOES_ON, LONG, SLIMSET, build_shim, files, jpeg, lies_in, main, photos, picture, rejects, run, write
+from _crash import GOES_ON, LONG, SLIMSET, build_shim, files, leave, lies_in, main, memory_group, photos, rejects, run
 
 WORDS = ["pack", "src", "-o", "out", "--resize", "100", "-j", "2"]
 
@@ -155,44 +155,6 @@ def test_little_address_space():
                 continue
             print(mb, "MB:", stopped_well(p, golden, "memory"))
             goes_on(words, golden)
-
-
-def memory_group(limit):
-    """A memory cgroup below our own with this limit; None where there is none."""
-    try:
-        with open("/proc/self/cgroup") as f:
-            lines = [line.strip().split(":", 2) for line in f]
-        v1 = [path for _, names, path in lines if names == "memory"]
-        v2 = [path for _, names, path in lines if names == ""]
-        if v1 and os.path.isdir("/sys/fs/cgroup/memory"):
-            top, file = "/sys/fs/cgroup/memory" + v1[0], "memory.limit_in_bytes"
-        else:
-            top, file = "/sys/fs/cgroup" + v2[0], "memory.max"
-        group = f"{top}/slimset-test-{os.getpid()}"
-        os.mkdir(group)
-    except (OSError, IndexError):
-        return None
-    try:
-        with open(f"{group}/{file}", "w") as f:
-            f.write(str(limit))
-        try:  # no swap in its stead
-            with open(f"{group}/" + ("memory.memsw.limit_in_bytes" if file != "memory.max" else "memory.swap.max"), "w") as f:
-                f.write(str(limit) if file != "memory.max" else "0")
-        except OSError:
-            pass
-    except OSError:
-        os.rmdir(group)
-        return None
-    return group
-
-
-def leave(group):
-    for _ in range(100):
-        try:
-            os.rmdir(group)
-            return
-        except OSError:
-            time.sleep(0.05)
 
 
 def test_killed_for_memory():

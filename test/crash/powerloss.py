@@ -11,7 +11,7 @@ import random
 import shutil
 
 from _crash import LONG, Run, build_shim, files, jpeg, lies_in, main, mend, photos, picture, write
-from _disk import Record, lay_out, load, states
+from _disk import Node, Record, lay_out, load, states
 
 PORTION = 45
 OUT = "disk/out"
@@ -27,7 +27,6 @@ def record(words, initial=None):
     inos = {}
     disk = load("disk", inos)
     here = os.stat(".").st_ino
-    from _disk import Node
     inos[here] = root = Node(here, {"disk": disk})
     r = Run(*words, log="log", sync=True)
     assert r.code == 0, r.err
@@ -72,6 +71,17 @@ def cut(name, words, golden, old=None, initial=None):
         second = list(states(record(words, "again"), what))
         for words2, found2 in rng.sample(second, min(len(second), 150 if LONG else 8)):
             recover(words, golden, old, f"{name}: {what}; then {words2}", found2)
+
+
+def each_call(name, rec, words, golden, names, data):
+    """All states of one kind."""
+    tried = []
+    for n in range(len(rec.ops) + 1):
+        found = rec.state(n, names, data, random.Random(0))
+        if found not in tried:
+            tried.append(found)
+            recover(words, golden, None, f"{name}: after call {n} of {len(rec.ops)}", found)
+    print(f"{name}: {len(rec.ops)} calls, {len(tried)} states")
 
 
 def words_for(*extra):
@@ -174,14 +184,15 @@ def test_fragment_without_its_file():
     for n in there:
         os.remove(f"{OUT}/.slimset/stage/{n[5:]}.tar")
     keep("before")
-    rec = record(words, "before")
-    tried = []
-    for n in range(len(rec.ops) + 1):
-        found = rec.state(n, "all", "zero", random.Random(0))
-        if found not in tried:
-            tried.append(found)
-            recover(words, golden, None, f"fragment without its file: after call {n}", found)
-    print(f"fragment without its file: {len(tried)} states")
+    each_call("fragment without its file", record(words, "before"), words, golden, "all", "zero")
+
+
+def test_only_the_last_name():
+    """Of the names that are not certain only the last is there: a shard in OUT, and no .slimset beside it."""
+    photos("src", 4, 48, 36)
+    words = words_for()
+    golden = golden_of(words)
+    each_call("only the last name", record(words), words, golden, "last", "all")
 
 
 def test_nothing_to_do():
