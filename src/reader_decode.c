@@ -41,6 +41,7 @@ void reader_decoder_free(struct reader_decoder *d)
     jpeg_reader_free(d->jpeg);
     png_reader_free(d->png);
     resampler_free(d->resampler);
+    array_reader_free(d->array);
     buf_fini(&d->bytes);
     buf_fini(&d->rows);
     image_fini(&d->picture);
@@ -334,16 +335,14 @@ static void answer(const struct job *j, struct slimset_pixels *pixels)
                                       .bytes = j->bytes};
 }
 
-static enum slimset_status decode(struct slimset_reader *r, struct reader_decoder *d, uint64_t i,
-                                  uint32_t k, const struct slimset_decode_options *o, uint8_t *buf,
-                                  size_t cap, bool size_only, struct slimset_pixels *pixels,
+/* pixels alone when size_only. */
+static enum slimset_status decode(struct reader_decoder *d, const struct coded *c,
+                                  const struct slimset_decode_options *o, uint8_t *buf, size_t cap,
+                                  bool size_only, struct slimset_pixels *pixels,
                                   struct slimset_error *err)
 {
-    struct coded c = {0};
     struct job j;
-    enum slimset_status st = reader_decoder_open(r, d, i, k, &c, err);
-    if (st == SLIMSET_OK)
-        st = think(&c, o, &j, err);
+    enum slimset_status st = think(c, o, &j, err);
     if (st != SLIMSET_OK)
         return st;
     answer(&j, pixels);
@@ -353,11 +352,8 @@ static enum slimset_status decode(struct slimset_reader *r, struct reader_decode
         return err_set(err, SLIMSET_LIMIT, "the pixels have %zu bytes, the buffer %zu", j.bytes,
                        cap);
     j.out.to = buf;
-    unsigned channels = o->channels;
-    st = rows_will_do(&c, channels != 0 ? channels : j.out.channels)
-             ? decode_rows(d, &c, &j, err)
-             : decode_planes(d, &c, &j, channels, err);
-    return st == SLIMSET_BAD_INPUT ? reader_blame(r, i, k, err) : st;
+    return rows_will_do(c, j.out.channels) ? decode_rows(d, c, &j, err)
+                                           : decode_planes(d, c, &j, o->channels, err);
 }
 
 /* With a decoder of the reader's, and defaults for NULL. */
@@ -371,8 +367,13 @@ static enum slimset_status with_decoder(struct slimset_reader *r, uint64_t i, ui
     struct reader_decoder *d = reader_decoder_take(r);
     if (d == NULL)
         return err_nomem(err, sizeof *d);
-    enum slimset_status st = decode(r, d, i, k, options != NULL ? options : &defaults, buf, cap,
-                                    size_only, pixels, err);
+    struct coded c = {0};
+    enum slimset_status st = reader_decoder_open(r, d, i, k, &c, err);
+    if (st == SLIMSET_OK) {
+        st = decode(d, &c, options != NULL ? options : &defaults, buf, cap, size_only, pixels, err);
+        if (st == SLIMSET_BAD_INPUT)
+            st = reader_blame(r, i, k, err);
+    }
     reader_decoder_give(r, d);
     return st;
 }
@@ -391,4 +392,23 @@ enum slimset_status slimset_reader_decode(struct slimset_reader *reader, uint64_
                                           struct slimset_error *err)
 {
     return with_decoder(reader, i, k, options, buf, cap, false, pixels, err);
+}
+
+enum slimset_status slimset_decode_bytes(const void *data, size_t n,
+                                         const struct slimset_decode_options *options, void *buf,
+                                         size_t cap, struct slimset_pixels *pixels,
+                                         struct slimset_error *err)
+{
+    struct slimset_decode_options defaults;
+    struct coded c = {.data = data, .n = n};
+    slimset_decode_options_init(&defaults);
+    struct reader_decoder *d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return err_nomem(err, sizeof *d);
+    enum slimset_status st = read_header(d, &c, err);
+    if (st == SLIMSET_OK)
+        st = decode(d, &c, options != NULL ? options : &defaults, buf, cap, buf == NULL && cap == 0,
+                    pixels, err);
+    reader_decoder_free(d);
+    return st;
 }

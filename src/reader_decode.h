@@ -7,6 +7,7 @@
 #ifndef READER_DECODE_H
 #define READER_DECODE_H
 
+#include "array_read.h"
 #include "jpeg_read.h"
 #include "png_read.h"
 #include "reader_impl.h"
@@ -16,6 +17,7 @@ struct reader_decoder {
     struct jpeg_reader *jpeg; /* each when it is first needed */
     struct png_reader *png;
     struct resampler *resampler;
+    struct array_reader *array;
     struct buf bytes;         /* the field */
     struct buf rows;          /* interleaved pixels on their way */
     struct image picture, made, scratch;

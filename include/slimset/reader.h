@@ -273,6 +273,12 @@ enum slimset_status slimset_reader_decode(struct slimset_reader *reader, uint64_
                                           size_t cap, struct slimset_pixels *pixels,
                                           struct slimset_error *err);
 
+/* The same for a JPEG or PNG of n bytes in memory. buf NULL with cap 0: only *pixels. */
+enum slimset_status slimset_decode_bytes(const void *data, size_t n,
+                                         const struct slimset_decode_options *options, void *buf,
+                                         size_t cap, struct slimset_pixels *pixels,
+                                         struct slimset_error *err);
+
 enum slimset_fit {
     SLIMSET_FIT_EXACT = 0, /* all of the box, its shape bent where it must be */
     SLIMSET_FIT_CROP,      /* the largest centred part of the box that has the wanted shape */
@@ -326,9 +332,17 @@ struct slimset_array {
     uint64_t bytes;      /* of the data */
 };
 
-/* dtype and shape of field k of sample i, and its data into buf of cap bytes. buf NULL with cap 0:
- * only *array. SLIMSET_LIMIT: cap is too small, *array is set. SLIMSET_BAD_INPUT: it is no array. */
+/* dtype and shape of field k of sample i, and its data into buf of cap bytes. What was narrowed has
+ * the type that the source had. buf NULL with cap 0: only *array. SLIMSET_LIMIT: cap is too small,
+ * *array is set. SLIMSET_BAD_INPUT: it is no array; SLIMSET_USAGE: one of a structured dtype or of more
+ * than 32 dimensions, to be read as bytes, or this build has no c-blosc. */
 enum slimset_status slimset_reader_array(struct slimset_reader *reader, uint64_t i, uint32_t k,
+                                         struct slimset_array *array, void *buf, size_t cap,
+                                         struct slimset_error *err);
+
+/* The same for a .npy, .npy.zst or .npy.blosc of n bytes in memory, as it is stored. name: of the field
+ * or file, which tells c-blosc's buffers from others; the rest is told by the first bytes. */
+enum slimset_status slimset_array_decode(const void *data, size_t n, const char *name, size_t name_n,
                                          struct slimset_array *array, void *buf, size_t cap,
                                          struct slimset_error *err);
 

@@ -273,6 +273,43 @@ def main():
             else:
                 raise AssertionError(f"{kwargs} was not refused")
 
+    def test_arrays():
+        """Arrays come back with the values and the type that they had, however they are stored."""
+        r = np.random.default_rng(3)
+        arrays = {"f4": r.normal(0, 1, (3, 40, 50)).astype("<f4"), "f8": r.normal(0, 1, 700), "i8": r.integers(-9, 99, (60, 7)),
+                  "u2": r.integers(0, 4096, (64, 65)).astype("<u2"), "big": np.arange(300, dtype=">i4").reshape(20, 15),
+                  "scalar": np.array(3.5), "empty": np.zeros((0, 4), "<f4"), "bool": r.integers(0, 2, 999) > 0,
+                  "fortran": np.asfortranarray(r.integers(0, 9, (30, 20, 4)).astype("<i8")), "c16": r.normal(0, 1, 9) * 1j,
+                  "large": np.arange(400000, dtype="<i4") * 3, "text": np.array(["ab", "c"])}
+        where = os.path.join(tmp, "arrays")
+        os.mkdir(where)
+        for name, a in arrays.items():
+            np.save(os.path.join(where, name + ".npy"), a)
+        for n, options in enumerate((["keep"], ["npy"], ["zstd"], ["blosc:shuffle"], ["blosc:bitshuffle"], ["zstd", "--narrow"],
+                                     ["blosc:shuffle", "--narrow"])):
+            to = os.path.join(tmp, f"arrays{n}")
+            _frame.pack(where, "-o", to, "--array-codec", *options)
+            reader = Tool(to)
+            keys = [s["key"] for s in _frame.ls(to)]
+            for name, a in arrays.items():
+                member = next(m for m in _frame.members(to) if m.startswith(name + "."))
+                (dtype, fortran, dims, *shape, _), data = reader.ask("array", keys.index(name), member.split(".", 1)[1])
+                got = np.frombuffer(data, dtype).reshape(tuple(map(int, shape)), order="F" if fortran == "1" else "C")
+                if len(shape) != int(dims) or got.shape != a.shape or got.dtype.newbyteorder("=") != a.dtype.newbyteorder("="):
+                    raise AssertionError(f"{member} with {options}: {got.dtype}{got.shape}, should be {a.dtype}{a.shape}")
+                if not np.array_equal(got, a):
+                    raise AssertionError(f"{member} with {options}: other values")
+
+    def test_no_array():
+        i, field, name, data = pictures[0]
+        try:
+            tool.ask("array", i, field)
+        except ValueError as e:
+            if f"field {field} of sample {samples[i]}: holds no array" not in str(e):
+                raise
+        else:
+            raise AssertionError("a picture was read as an array")
+
     global failed
     for name, test in list(locals().items()):
         if not name.startswith("test_"):
