@@ -55,15 +55,24 @@ struct jpeg_reader {
     /* of the file that is being decoded */
     const uint8_t *data;
     size_t n;
+    size_t piece_bytes; /* handed to libjpeg at once: all, or little so that it decodes with care */
+    size_t given;       /* bytes handed out so far */
     const struct image_info *info;
     struct slimset_error *err;
     uint32_t notes;
-    bool dry; /* the source ran out of bytes before EOI */
+    bool dry;       /* the source ran out of bytes before EOI */
+    bool left_over; /* a scan had more data than it needed */
 };
 
 /* A new libjpeg object with the file's bytes behind it; clears what is remembered of the file before. */
 void jpeg_prepare(struct jpeg_reader *r, const uint8_t *data, size_t n,
                   const struct image_info *info, struct slimset_error *err);
+
+/* libjpeg-turbo's fast Huffman decoder says nothing of codes that do not exist, and it is used where
+ * a few KiB of data are at hand. True after a decode that ended well but left something to wonder
+ * about; jpeg_slowly between jpeg_prepare and jpeg_begin makes the next one report every code. */
+bool jpeg_is_doubtful(const struct jpeg_reader *r);
+void jpeg_slowly(struct jpeg_reader *r);
 
 /* Reads the header, which must agree with info, and sets what every decode wants: ISLOW, no guessing. */
 void jpeg_begin(struct jpeg_reader *r);

@@ -279,11 +279,13 @@ static bool can_be_raw(const struct jpeg_decompress_struct *cinfo, enum image_co
 }
 
 /* Decodes into out, or only checks when out is NULL. */
-static enum slimset_status jpeg_run(struct jpeg_reader *r, const uint8_t *data, size_t n,
-                                    const struct image_info *info, unsigned denom,
+static enum slimset_status run_once(struct jpeg_reader *r, const uint8_t *data, size_t n,
+                                    const struct image_info *info, unsigned denom, bool slowly,
                                     struct image *out, uint32_t *notes, struct slimset_error *err)
 {
     jpeg_prepare(r, data, n, info, err);
+    if (slowly)
+        jpeg_slowly(r);
     if (setjmp(r->jump) != 0)
         return jpeg_failed(r);
     jpeg_begin(r);
@@ -294,6 +296,16 @@ static enum slimset_status jpeg_run(struct jpeg_reader *r, const uint8_t *data, 
     else
         decode_rows(r, denom, out);
     return jpeg_end(r, notes);
+}
+
+static enum slimset_status jpeg_run(struct jpeg_reader *r, const uint8_t *data, size_t n,
+                                    const struct image_info *info, unsigned denom,
+                                    struct image *out, uint32_t *notes, struct slimset_error *err)
+{
+    enum slimset_status st = run_once(r, data, n, info, denom, false, out, notes, err);
+    if (st == SLIMSET_OK && jpeg_is_doubtful(r))
+        st = run_once(r, data, n, info, 8, true, NULL, notes, err);
+    return st;
 }
 
 enum slimset_status jpeg_decode(struct jpeg_reader *r, const uint8_t *data, size_t n,

@@ -12,7 +12,10 @@
 
 /* ---- callbacks ---- */
 
-enum { ZERO_RUN_BYTES = 256 /* half a disk sector of zeros is no picture */ };
+enum {
+    ZERO_RUN_BYTES = 256, /* half a disk sector of zeros is no picture */
+    PIECE_BYTES = 256     /* below the 512 for each block of an MCU that the fast decoder wants */
+};
 
 static const JOCTET fake_eoi[2] = {0xFF, JPEG_EOI};
 
@@ -111,6 +114,7 @@ static void on_message(j_common_ptr common, int level)
                     "zero bytes in place of picture data, and data left over behind the last row");
             jpeg_fail(r);
         }
+        r->left_over = true;
         r->notes |= NOTE_WARNING;
         break;
     case JWRN_JFIF_MAJOR:
@@ -140,11 +144,18 @@ static void on_progress(j_common_ptr common)
 
 static void source_nothing(j_decompress_ptr cinfo) { (void)cinfo; }
 
-/* All bytes were there from the start, so being asked for more means that the file is short. An end
- * marker lets libjpeg come to its end; that it was not in the file is remembered. */
+/* The next piece. Where all bytes were handed out, being asked for more means that the file is
+ * short. An end marker lets libjpeg come to its end; that it was not in the file is remembered. */
 static boolean source_fill(j_decompress_ptr cinfo)
 {
     struct jpeg_reader *r = cinfo->client_data;
+    if (r->given < r->n) {
+        size_t left = r->n - r->given;
+        r->source.next_input_byte = r->data + r->given;
+        r->source.bytes_in_buffer = left < r->piece_bytes ? left : r->piece_bytes;
+        r->given += r->source.bytes_in_buffer;
+        return TRUE;
+    }
     r->source.next_input_byte = fake_eoi;
     r->source.bytes_in_buffer = sizeof fake_eoi;
     if (!r->dry) {
@@ -159,12 +170,15 @@ static void source_skip(j_decompress_ptr cinfo, long n)
     struct jpeg_reader *r = cinfo->client_data;
     if (n <= 0)
         return;
-    if ((size_t)n > r->source.bytes_in_buffer) {
+    size_t left = (size_t)n;
+    while (left > r->source.bytes_in_buffer && !r->dry) {
+        left -= r->source.bytes_in_buffer;
         source_fill(cinfo);
-        return;
     }
-    r->source.next_input_byte += n;
-    r->source.bytes_in_buffer -= (size_t)n;
+    if (r->dry)
+        return;
+    r->source.next_input_byte += left;
+    r->source.bytes_in_buffer -= left;
 }
 
 /* ---- life ---- */
@@ -219,10 +233,18 @@ void jpeg_prepare(struct jpeg_reader *r, const uint8_t *data, size_t n,
     r->info = info;
     r->err = err;
     r->notes = 0;
-    r->dry = false;
+    r->dry = r->left_over = false;
     r->data = data;
     r->n = n;
+    r->piece_bytes = n;
 }
+
+bool jpeg_is_doubtful(const struct jpeg_reader *r)
+{
+    return (r->left_over || r->dry) && !r->info->progressive && !r->info->arithmetic;
+}
+
+void jpeg_slowly(struct jpeg_reader *r) { r->piece_bytes = PIECE_BYTES; }
 
 static bool can_become(J_COLOR_SPACE stored, enum image_colour want)
 {
@@ -246,7 +268,8 @@ void jpeg_begin(struct jpeg_reader *r)
     const struct image_info *info = r->info;
     renew(r);
     r->source.next_input_byte = r->data;
-    r->source.bytes_in_buffer = r->n;
+    r->source.bytes_in_buffer = r->n < r->piece_bytes ? r->n : r->piece_bytes;
+    r->given = r->source.bytes_in_buffer;
     jpeg_read_header(cinfo, TRUE);
     if (cinfo->image_width != info->w || cinfo->image_height != info->h ||
         cinfo->num_components != info->channels || cinfo->num_components > COMPONENTS_MAX ||
@@ -287,7 +310,7 @@ enum slimset_status jpeg_end(struct jpeg_reader *r, uint32_t *notes)
                        "no end marker, arithmetic-coded data may be short");
     if (r->dry)
         r->notes |= NOTE_WARNING;
-    else if (r->source.bytes_in_buffer > 0)
+    else if (r->source.bytes_in_buffer > 0 || r->given < r->n)
         r->notes |= NOTE_TAIL_BYTES;
     *notes |= r->notes;
     return SLIMSET_OK;
