@@ -137,3 +137,17 @@ def machine():
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join(" --- " for _ in head) + "|"]
     return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
+
+
+def save_results(title, text):
+    """Puts a section "# title" into bench/RESULTS.md, in the place of the one of that title."""
+    path = os.path.join(ROOT, "bench", "RESULTS.md")
+    sections = {}
+    if os.path.exists(path):
+        with open(path) as f:
+            for part in re.split(r"^(?=# )", f.read(), flags=re.M):
+                if part.strip():
+                    sections[part.split("\n", 1)[0][2:]] = part.strip() + "\n"
+    sections[title] = f"# {title}\n\n{text.strip()}\n"
+    with open(path, "w") as f:
+        f.write("\n".join(sections.values()))

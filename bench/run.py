@@ -98,7 +98,6 @@ def main():
             rows += more
             about.append(words)
     text = "\n".join([
-        "# Speed", "",
         "Made by `./dev bench run" + "".join(" " + shlex.quote(a) for a in sys.argv[3:]) + "`; "
         f"median of {args.rounds} interleaved rounds.", "",
         *[f"- {line}" for line in about], "",
@@ -107,12 +106,10 @@ def main():
         "further image\" is what the second half added: the cost without starting and probing (a fixed number of",
         "pictures, so it says little about a corpus of fewer than 150).", ""])
     print(text)
-    targets = [os.path.join(common.work_folder(args.build), "RESULTS.md")]
+    with open(os.path.join(common.work_folder(args.build), "RESULTS.md"), "w") as f:
+        f.write(text)
     if args.save:
-        targets.append(os.path.join(common.ROOT, "bench", "RESULTS.md"))
-    for path in targets:
-        with open(path, "w") as f:
-            f.write(text)
+        common.save_results("Speed", text)
 
 
 if __name__ == "__main__":
