@@ -112,6 +112,10 @@ static void field_json(const struct slimset_field_view *f)
            ",\"orientation\":%u,\"frames\":%" PRIu32 ",\"classes_lost\":%" PRIu32 ",",
            f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames,
            f->classes_lost);
+    if (f->array.n != 0) {
+        json_text(strcmp(f->role, "array") == 0 ? "array" : "profile", f->array);
+        putchar(',');
+    }
     if (f->ssim_e6 != 0)
         printf("\"ssim\":%.6f,", (double)f->ssim_e6 / 1e6);
     json_words("notes", f->notes);

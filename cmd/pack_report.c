@@ -148,15 +148,52 @@ static void print_totals(const struct pack_request *r, const struct slimset_repo
     putchar('\n');
 }
 
-static void print_lost(const struct slimset_report *report)
+/* More of what the notes only count: which profiles, how many frames, how many classes. */
+static void print_details(const struct slimset_report *report)
 {
-    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
-    uint64_t masks = report->note[19];
-    if (report->classes_lost == 0)
-        return;
-    line("masks");
-    printf("%s mask%s lost %s class%s by downsizing\n", text_count(a, masks), masks == 1 ? "" : "s",
-           text_count(b, report->classes_lost), report->classes_lost == 1 ? "" : "es");
+    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES], name[4 * SLIMSET_PROFILE_NAME_BYTES];
+    for (unsigned used = 0; used < 2; used++) {
+        const char *between = used ? "converted to sRGB from " : "dropped: ";
+        for (uint32_t i = 0; i < report->n_profiles; i++) {
+            const struct slimset_profile_count *p = &report->profile[i];
+            uint64_t n = used ? p->used : p->dropped;
+            if (n == 0)
+                continue;
+            if (between[0] != ',')
+                line("profiles");
+            printf("%s%s: %s", between, p->name[0] != '\0' ? text_clean(name, sizeof name, p->name) : "without a name",
+                   text_count(a, n));
+            between = ", ";
+        }
+        if (between[0] == ',')
+            putchar('\n');
+    }
+    if (report->frames_dropped > 0) {
+        line("frames");
+        printf("%s behind the first one of %s files left out\n", text_count(a, report->frames_dropped),
+               text_count(b, report->note[13]));
+    }
+    if (report->classes_lost > 0) {
+        line("masks");
+        printf("%s mask%s lost %s class%s by downsizing\n", text_count(a, report->note[19]), report->note[19] == 1 ? "" : "s",
+               text_count(b, report->classes_lost), report->classes_lost == 1 ? "" : "es");
+    }
+}
+
+/* What a network may learn instead of the classes. */
+static void print_traces(const struct slimset_report *report)
+{
+    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES], high[256], low[256];
+    if (report->n_traces > 0)
+        puts("\nwarning: the class can be told by how its images were made, not only by what they show");
+    for (uint32_t i = 0; i < report->n_traces; i++) {
+        const struct slimset_trace *t = &report->trace[i];
+        printf("  %s: %s of %s in class %s", t->what, text_count(a, t->high_n), text_count(b, t->high_of),
+               text_clean(high, sizeof high, t->high));
+        printf(", %s of %s in class %s\n", text_count(a, t->low_n), text_count(b, t->low_of),
+               text_clean(low, sizeof low, t->low));
+        printf("    %s\n", t->remedy);
+    }
 }
 
 static void print_notes(const struct slimset_report *report)
@@ -271,8 +308,9 @@ void pack_report_print(const struct pack_request *r, const struct slimset_report
         return;
     text_shell(out, TEXT_PATH_BYTES, r->run.out != NULL ? r->run.out : "OUT");
     print_totals(r, report, out);
-    print_lost(report);
+    print_details(report);
     print_notes(report);
+    print_traces(report);
     print_next(r, report, out);
     free(out);
 }
@@ -280,6 +318,39 @@ void pack_report_print(const struct pack_request *r, const struct slimset_report
 static void json_count(const char *name, uint64_t n)
 {
     printf(",\"%s\":%llu", name, (unsigned long long)n);
+}
+
+static void json_profiles(const struct slimset_report *report)
+{
+    fputs(",\"profiles\":[", stdout);
+    for (uint32_t i = 0; i < report->n_profiles; i++) {
+        const struct slimset_profile_count *p = &report->profile[i];
+        fputs(i > 0 ? ",{\"name\":" : "{\"name\":", stdout);
+        text_json(stdout, p->name, strlen(p->name));
+        json_count("dropped", p->dropped);
+        json_count("used", p->used);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+static void json_traces(const struct slimset_report *report)
+{
+    fputs(",\"class_traces\":[", stdout);
+    for (uint32_t i = 0; i < report->n_traces; i++) {
+        const struct slimset_trace *t = &report->trace[i];
+        const char *text[] = {"what", t->what, "high", t->high, "low", t->low, "remedy", t->remedy};
+        for (unsigned k = 0; k < 8; k += 2) {
+            printf("%s\"%s\":", k > 0 ? "," : i > 0 ? ",{" : "{", text[k]);
+            text_json(stdout, text[k + 1], strlen(text[k + 1]));
+        }
+        json_count("high_with", t->high_n);
+        json_count("high_images", t->high_of);
+        json_count("low_with", t->low_n);
+        json_count("low_images", t->low_of);
+        printf(",\"v_squared\":%.3f}", t->v2);
+    }
+    putchar(']');
 }
 
 void pack_report_json(const struct pack_request *r, const struct slimset_report *report,
@@ -308,6 +379,7 @@ void pack_report_json(const struct pack_request *r, const struct slimset_report 
     json_count("in_pixels", report->in_pixels);
     json_count("out_pixels", report->out_pixels);
     json_count("classes_lost", report->classes_lost);
+    json_count("frames_dropped", report->frames_dropped);
     json_count("would_save_bytes", report->would_save_bytes);
     fputs(",\"rejects_by_class\":{", stdout);
     const char *between = "";
@@ -327,5 +399,8 @@ void pack_report_json(const struct pack_request *r, const struct slimset_report 
             between = ",";
         }
     }
-    printf("},\"seconds\":%.3f}\n", report->seconds);
+    putchar('}');
+    json_profiles(report);
+    json_traces(report);
+    printf(",\"seconds\":%.3f}\n", report->seconds);
 }

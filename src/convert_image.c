@@ -320,6 +320,8 @@ enum slimset_status convert_image(struct converter *c, const uint8_t *data, size
                                   struct slimset_error *err)
 {
     enum slimset_status st = convert_prepare(c, data, n, w, err);
+    if (st == SLIMSET_OK && w->info.icc_bytes > 0)
+        st = decode_profile_name(c->decoder, data, n, &w->info, w->field->profile, err);
     if (st != SLIMSET_OK)
         return st;
     if (w->in->codec == SLIMSET_CODEC_KEEP && convert_keeps_pixels(&c->recipe))

@@ -2,6 +2,7 @@
 #include "decode.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "bmp_read.h"
 #include "container.h"
@@ -99,6 +100,18 @@ static enum slimset_status profile_of(struct decoder *d, const uint8_t *data, si
     *icc = d->icc.data; /* a corrupt one stays empty and is told as such */
     *icc_bytes = st == SLIMSET_OK ? d->icc.len : 0;
     return SLIMSET_OK;
+}
+
+enum slimset_status decode_profile_name(struct decoder *d, const uint8_t *data, size_t n, const struct image_info *info,
+                                        char name[ICC_NAME_BYTES], struct slimset_error *err)
+{
+    const uint8_t *icc;
+    size_t icc_bytes;
+    memset(name, 0, ICC_NAME_BYTES);
+    enum slimset_status st = profile_of(d, data, n, info, &icc, &icc_bytes, err);
+    if (st == SLIMSET_OK)
+        icc_name(icc, icc_bytes, name);
+    return st;
 }
 
 static enum slimset_status decode_fast(struct decoder *d, const uint8_t *data, size_t n, const struct image_info *info,

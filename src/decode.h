@@ -5,6 +5,7 @@
 #ifndef DECODE_H
 #define DECODE_H
 
+#include "icc_name.h"
 #include "image.h"
 
 struct decoder; /* opaque: the readers of all formats */
@@ -28,6 +29,11 @@ enum decode_want {
 enum slimset_status decode_image(struct decoder *d, const uint8_t *data, size_t n, const struct image_info *info,
                                  enum decode_want want, unsigned denom, bool srgb, struct image *out, uint32_t *notes,
                                  struct slimset_error *err);
+
+/* What the image's colour profile calls itself (see icc_name.h); "" where there is none, or it cannot be had from this format.
+ * SLIMSET_NO_MEMORY only. */
+enum slimset_status decode_profile_name(struct decoder *d, const uint8_t *data, size_t n, const struct image_info *info,
+                                        char name[ICC_NAME_BYTES], struct slimset_error *err);
 
 /* Only the acceptance table: everything is decoded, nothing handed out. scratch may be used. */
 enum slimset_status decode_check(struct decoder *d, const uint8_t *data, size_t n, const struct image_info *info,

@@ -59,6 +59,8 @@ static enum slimset_status field_check(const struct item_request *req, const str
         return broken(err, "impossible dimensions");
     if (image && req->op == ITEM_CONVERT && (f->w == 0 || f->h == 0))
         return broken(err, "an image without dimensions");
+    if (f->profile[sizeof f->profile - 1] != '\0')
+        return broken(err, "a name without an end");
     if (f->orientation > 8 || f->quality > 100 || f->values > 65 || f->zero_permille > 1000 || f->equal_permille > 1000 ||
         f->boxes > 3 || f->ssim_e6 > 1000000)
         return broken(err, "numbers out of range");

@@ -94,6 +94,7 @@ struct item_field {
     uint8_t spilled;
     uint8_t zeros[3];
     uint64_t cast_inf, cast_zero, cast_nan, cast_clipped; /* --cast: values that it could not keep */
+    char profile[48];     /* what the source's colour profile calls itself; zero behind the name */
     /* ITEM_PROBE only */
     uint32_t values;      /* distinct values of a one-channel image, counted up to 65; 0 not one channel */
     uint32_t min_value, max_value; /* smallest and largest sample value; of 16-bit images exact, else of the rows looked at */

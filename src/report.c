@@ -1,9 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "class_traces.h"
 #include "image.h"
+
+/* The image's profile by name; the last of the table stands for all that found no place. */
+static enum slimset_status count_profile(struct index *ix, const struct slimset_field *f, struct slimset_report *r,
+                                         struct slimset_error *err)
+{
+    const char *name;
+    size_t n;
+    if (!(f->notes & (NOTE_PROFILE_DROPPED | NOTE_PROFILE_USED)))
+        return SLIMSET_OK;
+    enum slimset_status st = index_text(ix, f->array, &name, &n, err);
+    if (st != SLIMSET_OK)
+        return st;
+    n = n < SLIMSET_PROFILE_NAME_BYTES ? n : SLIMSET_PROFILE_NAME_BYTES - 1;
+    uint32_t i = 0;
+    while (i < r->n_profiles && (strlen(r->profile[i].name) != n || memcmp(r->profile[i].name, name, n) != 0))
+        i++;
+    if (i == r->n_profiles && i < SLIMSET_PROFILES_MAX) {
+        r->n_profiles++;
+        memcpy(r->profile[i].name, name, n);
+        if (i == SLIMSET_PROFILES_MAX - 1)
+            snprintf(r->profile[i].name, sizeof r->profile[i].name, "others");
+    }
+    struct slimset_profile_count *p = &r->profile[i < SLIMSET_PROFILES_MAX ? i : SLIMSET_PROFILES_MAX - 1];
+    p->used += (f->notes & NOTE_PROFILE_USED) != 0;
+    p->dropped += (f->notes & NOTE_PROFILE_DROPPED) != 0;
+    return SLIMSET_OK;
+}
 
 static void count_field(const struct slimset_field *f, struct slimset_report *r, bool *resized)
 {
@@ -13,6 +42,8 @@ static void count_field(const struct slimset_field *f, struct slimset_report *r,
     for (unsigned b = 0; b < 32; b++)
         r->note[b] += f->notes >> b & 1;
     r->classes_lost += f->role == SLIMSET_ROLE_MASK ? f->classes_lost : 0;
+    if (f->notes & NOTE_FIRST_FRAME && !(f->notes & NOTE_COPIED) && f->frames > 1)
+        r->frames_dropped += f->frames - 1;
     *resized = *resized || (f->notes & NOTE_RESIZED);
     uint32_t side = f->w > f->h ? f->w : f->h;
     if (f->role == SLIMSET_ROLE_IMAGE && side > 512) { /* bytes go about with the pixels; PNG photos shrink further as JPEG */
@@ -46,17 +77,29 @@ enum slimset_status report_count(struct index *ix, struct slimset_report *r, str
     r->splits = (uint32_t)ix->n_splits;
     r->classes = (uint32_t)ix->n_classes;
     r->shards = (uint32_t)ix->n_parts;
-    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_fields; i++) {
-        st = index_touch(ix, &ix->fields[i], sizeof *ix->fields, err);
-        bool same = false;
-        if (st == SLIMSET_OK)
-            st = same_source(ix, i, &same, err);
-        if (st == SLIMSET_OK)
-            count_field(&ix->fields[i], r, &resized);
-        r->in_bytes += st == SLIMSET_OK && !same ? ix->fields[i].in_bytes : 0;
-        if (i % INDEX_FORGET_EVERY == INDEX_FORGET_EVERY - 1)
-            index_forget(ix);
+    struct class_traces *traces = class_traces_new(ix->n_classes);
+    if (traces == NULL)
+        return err_nomem(err, ix->n_classes * sizeof(uint64_t));
+    for (uint64_t i = 0, fields = 0; st == SLIMSET_OK && i < ix->n_samples; i++) {
+        const struct slimset_sample *s;
+        const struct slimset_field *f;
+        st = index_sample(ix, i, &s, &f, err);
+        for (unsigned k = 0; st == SLIMSET_OK && k < s->n_fields; k++) {
+            bool same;
+            st = same_source(ix, s->first_field + k, &same, err);
+            if (st != SLIMSET_OK)
+                break;
+            count_field(&f[k], r, &resized);
+            r->in_bytes += same ? 0 : f[k].in_bytes;
+            class_traces_add(traces, s->cls, &f[k]);
+            st = count_profile(ix, &f[k], r, err);
+            if (++fields % INDEX_FORGET_EVERY == 0)
+                index_forget(ix);
+        }
     }
+    if (st == SLIMSET_OK)
+        st = class_traces_report(traces, ix, r, err);
+    class_traces_free(traces);
     if (resized)
         r->would_save_bytes = 0;
     if (st == SLIMSET_OK)

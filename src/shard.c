@@ -347,6 +347,8 @@ static enum slimset_status one_field(struct shard_writer *w, const struct entry 
     enum slimset_status st = keep_text(c, e->path, e->path_bytes, &to->path, err);
     if (st == SLIMSET_OK)
         st = keep_text(c, array, f->array_bytes, &to->array, err);
+    if (st == SLIMSET_OK && f->profile[0] != '\0') /* images; an array has none */
+        st = keep_text(c, f->profile, strnlen(f->profile, sizeof f->profile), &to->array, err);
     if (st == SLIMSET_OK && f->spilled)
         return store_spilled(w, key, key_n, name, spill_fd, f, to, err);
     return st == SLIMSET_OK ? store(w, key, key_n, name, payload, f->payload_bytes, to, err) : st;

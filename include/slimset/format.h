@@ -179,7 +179,8 @@ struct slimset_field {
     uint8_t quality;         /* JPEG or WebP quality used, 0 none */
     uint8_t zero;
     uint32_t frames;         /* in the source */
-    slimset_str array;       /* dtype and shape of the source array, as NumPy writes them: "<f4 (3, 224, 224)"; absent: no array */
+    slimset_str array;       /* dtype and shape of the source array, as NumPy writes them: "<f4 (3, 224, 224)"; of an image what
+                              * its colour profile calls itself: "Display P3"; absent: neither */
     uint32_t classes_lost;   /* mask: values of the source that are not in what is stored */
     uint32_t ssim_e6;        /* --min-ssim: what was reached, x 1,000,000; 0 not measured */
 };

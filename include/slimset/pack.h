@@ -169,6 +169,23 @@ struct slimset_run {
     void *event_arg;
 };
 
+enum { SLIMSET_PROFILES_MAX = 16, SLIMSET_TRACES_MAX = 6, SLIMSET_PROFILE_NAME_BYTES = 48 };
+
+/* Images whose colour profile calls itself so. */
+struct slimset_profile_count {
+    char name[SLIMSET_PROFILE_NAME_BYTES]; /* UTF-8; "": it does not say, or cannot be read */
+    uint64_t dropped, used;                /* numbers kept; converted to sRGB */
+};
+
+/* Something that goes with the class label, so that a network may learn it (src/class_traces.c has the measure). */
+struct slimset_trace {
+    char what[64];          /* "passed through, not encoded again", "png files" */
+    const char *remedy;
+    char high[64], low[64]; /* the classes with the largest and the smallest share, cut to 63 bytes */
+    uint64_t high_n, high_of, low_n, low_of; /* images of them with it, of all their images */
+    double v2;              /* square of the corrected Cramer's V, 0.25 to 1 */
+};
+
 struct slimset_report {
     uint64_t samples, rejects, left_out, junk;  /* in the dataset as it is now */
     uint64_t shards_written, shards_kept;       /* parts, this run */
@@ -176,6 +193,11 @@ struct slimset_report {
     uint64_t in_bytes, out_bytes;               /* source files of packed samples; what was written for them */
     uint64_t in_pixels, out_pixels;
     uint64_t note[32];                          /* fields with NOTE_ bit i */
+    uint64_t frames_dropped;                    /* frames and pages behind the first ones */
+    struct slimset_profile_count profile[SLIMSET_PROFILES_MAX]; /* the last one stands for all others where there are more */
+    uint32_t n_profiles;
+    uint32_t n_traces;
+    struct slimset_trace trace[SLIMSET_TRACES_MAX]; /* the strongest first */
     uint64_t classes_lost;                      /* mask values that vanished, summed over the masks */
     uint64_t reject_class[SLIMSET_REJECT_COUNT];
     uint64_t would_save_bytes;                  /* estimate for --resize 512 when nothing was resized; 0 unknown */

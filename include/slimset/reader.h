@@ -107,7 +107,8 @@ struct slimset_field_view {
     const char *role;           /* "image", "mask", "depth", "array", "copy", "label" */
     const char *format, *in_format; /* by content: "jpeg" */
     uint8_t channels, bits, orientation, quality;
-    struct slimset_text array;  /* dtype and shape of the source array: "<f4 (3, 224, 224)"; empty: none */
+    struct slimset_text array;  /* dtype and shape of the source array: "<f4 (3, 224, 224)"; of an image what
+                                 * its colour profile calls itself; empty: neither */
     uint32_t classes_lost;      /* mask: values of the source that are not in what is stored */
     uint32_t ssim_e6;           /* what --min-ssim reached, x 1,000,000; 0 not measured */
 };
