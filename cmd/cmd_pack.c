@@ -28,13 +28,6 @@ static int exit_status_of(enum slimset_status status, const struct slimset_repor
     }
 }
 
-/* Whether what is finished is kept, so that the same call goes on from there. */
-static bool resumable(enum slimset_status status, const struct slimset_run *run)
-{
-    return !run->dry_run && (status == SLIMSET_INTERRUPTED || status == SLIMSET_IO ||
-                             status == SLIMSET_LIMIT || status == SLIMSET_NO_MEMORY);
-}
-
 int cmd_pack(int argc, char **argv)
 {
     struct pack_request r;
@@ -74,10 +67,8 @@ int cmd_pack(int argc, char **argv)
     progress_end(&p);
     if (status != SLIMSET_OK) {
         progress_error(&p, exit_status, err.text,
-                       resumable(status, &r.run)
-                           ? "What is finished is kept: the same command again continues."
-                       : status == SLIMSET_USAGE ? "See: slimset help pack"
-                                                 : NULL);
+                       status == SLIMSET_USAGE ? "See: slimset help pack"
+                                               : pack_request_resume(&r, status));
         goto out;
     }
     if (r.shown.json)

@@ -393,6 +393,14 @@ bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit
     return check_whole(&o, r);
 }
 
+const char *pack_request_resume(const struct pack_request *r, enum slimset_status status)
+{
+    bool kept = status == SLIMSET_INTERRUPTED || status == SLIMSET_IO || status == SLIMSET_LIMIT ||
+                status == SLIMSET_NO_MEMORY;
+    return kept && !r->run.dry_run ? "What is finished is kept: the same command again continues."
+                                   : NULL;
+}
+
 void pack_request_fini(struct pack_request *r)
 {
     free(r->rules);

@@ -49,6 +49,10 @@ bool pack_request_check_pixels(struct options *o, const struct slimset_recipe *r
 bool pack_request_parse(struct pack_request *r, int argc, char **argv, int *exit_status);
 void pack_request_fini(struct pack_request *r);
 
+/* What a run that stopped may tell: that what is finished is kept, so that the same call goes on from
+ * there. NULL where that is not so. */
+const char *pack_request_resume(const struct pack_request *r, enum slimset_status status);
+
 /* The closing report for people, on stdout. */
 void pack_report_print(const struct pack_request *r, const struct slimset_report *report);
 

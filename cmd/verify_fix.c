@@ -83,6 +83,8 @@ static int repair(struct pack_request *r, const char *out, bool json, struct sli
     progress_end(&p);
     if (st != SLIMSET_OK && st != SLIMSET_DAMAGED) {
         print_error("verify", &err);
+        if (pack_request_resume(r, st) != NULL)
+            fprintf(stderr, "%s\n", pack_request_resume(r, st));
         return st == SLIMSET_INTERRUPTED && interrupt_exit_status() != 0 ? interrupt_exit_status() : 1;
     }
     if (json)

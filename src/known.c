@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "known.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +25,12 @@ static int by_path(const void *pa, const void *pb)
     return a->path_hash < b->path_hash ? -1 : a->path_hash > b->path_hash;
 }
 
-/* The whole file behind its header; false when there is none or it is not whole. */
-static bool read_stat(int work_dir, struct stat_header *h, uint8_t **data, size_t *n)
+/* The whole file behind its header. SLIMSET_NOT_FOUND when there is none or it is not whole. */
+static enum slimset_status read_stat(int work_dir, struct stat_header *h, uint8_t **data, size_t *n, struct slimset_error *err)
 {
-    struct slimset_error ignored;
-    if (io_read_file(work_dir, "stat", (size_t)1 << 34, data, n, &ignored) != SLIMSET_OK)
-        return false;
+    enum slimset_status st = io_read_file(work_dir, "stat", (size_t)1 << 34, data, n, err);
+    if (st != SLIMSET_OK)
+        return st == SLIMSET_BAD_INPUT ? err_set(err, SLIMSET_NOT_FOUND, "stat is no file of this program") : st;
     bool ok = *n >= sizeof *h;
     if (ok) {
         memcpy(h, *data, sizeof *h);
@@ -39,11 +40,11 @@ static bool read_stat(int work_dir, struct stat_header *h, uint8_t **data, size_
              (*n - h->words_bytes) % sizeof(struct known_input) == 0 &&
              h->n == (*n - h->words_bytes) / sizeof(struct known_input) && h->hash == hash_bytes(*data, *n);
     }
-    if (!ok) {
-        free(*data);
-        *data = NULL;
-    }
-    return ok;
+    if (ok)
+        return SLIMSET_OK;
+    free(*data);
+    *data = NULL;
+    return err_set(err, SLIMSET_NOT_FOUND, "stat is damaged");
 }
 
 static bool load_stat(struct known *k, int work_dir, const struct index *ix)
@@ -51,7 +52,8 @@ static bool load_stat(struct known *k, int work_dir, const struct index *ix)
     uint8_t *data = NULL;
     size_t n;
     struct stat_header h;
-    if (!read_stat(work_dir, &h, &data, &n))
+    struct slimset_error ignored;
+    if (read_stat(work_dir, &h, &data, &n, &ignored) != SLIMSET_OK)
         return false;
     if (h.index_hash != ix->header->header_hash) {
         free(data);
@@ -67,13 +69,19 @@ enum slimset_status slimset_noted_words(const char *out, char ***words, size_t *
     uint8_t *data = NULL;
     size_t bytes;
     struct stat_header h = {0};
-    int dir = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int work = dir >= 0 ? openat(dir, ".slimset", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
-    bool found = work >= 0 && read_stat(work, &h, &data, &bytes);
-    if (work >= 0)
-        close(work);
-    if (dir >= 0)
+    int dir, work;
+    enum slimset_status st = io_open_dir(AT_FDCWD, out, true, &dir, err);
+    if (st == SLIMSET_OK) {
+        st = io_open_dir(dir, ".slimset", false, &work, err);
         close(dir);
+    }
+    if (st == SLIMSET_OK) {
+        st = read_stat(work, &h, &data, &bytes, err);
+        close(work);
+    }
+    if (st != SLIMSET_OK && st != SLIMSET_NOT_FOUND && err->os_errno != ENOENT && err->os_errno != ENOTDIR)
+        return st;
+    bool found = st == SLIMSET_OK;
     const char *text = found ? (const char *)data + bytes - h.words_bytes : "";
     *n = 0;
     for (size_t i = 0; i < h.words_bytes; i++)

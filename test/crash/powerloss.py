@@ -46,7 +46,7 @@ def recover(words, golden, old, what, found):
     if os.path.exists(OUT + "/slimset.index"):
         assert lies_in(golden, OUT) or (old and lies_in(old, OUT)), (what, "the index names what is not there")
         r = Run("verify", OUT)
-        assert r.code == 0, (what, "verify", r.out, r.err)
+        assert r.code == 0 or (words[0] == "verify" and r.code == 4), (what, "verify", r.out, r.err)
     elif not os.path.isdir(OUT):
         shutil.rmtree("disk/out", ignore_errors=True)
     mend(words, golden, OUT, what)
@@ -193,6 +193,21 @@ def test_only_the_last_name():
     words = words_for()
     golden = golden_of(words)
     each_call("only the last name", record(words), words, golden, "last", "all")
+
+
+def test_fix():
+    """While damage is mended: the dataset is as damaged as before, or whole."""
+    photos("src", 10, 48, 36)
+    golden = golden_of(words_for("--resize", "24", "--shards", "5"))
+    tars = sorted(n for n in golden if n.endswith(".tar"))
+    for name in tars[:2]:
+        with open(f"{OUT}/{name}", "r+b") as f:
+            f.seek(700)
+            f.write(b"damage")
+    os.remove(f"{OUT}/{tars[2]}")
+    damaged = files(OUT)
+    keep("before")
+    cut("fix", ["verify", "--fix", OUT, "src", "-j", "1"], golden, damaged, "before")
 
 
 def test_nothing_to_do():
