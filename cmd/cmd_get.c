@@ -23,6 +23,7 @@ enum {
 struct get {
     struct slimset_reader *r;
     const char *out, *key, *field, *file;
+    int as; /* in the order of --as; -1 not given */
     struct slimset_info info;
     struct slimset_error err;
 };
@@ -200,6 +201,66 @@ static bool is_binary(const uint8_t *p, size_t n)
     return false;
 }
 
+enum { AS_NPY, AS_RAW, AS_STORED };
+
+struct array_file {
+    FILE *f;
+    const char *name;
+};
+
+static enum slimset_status write_piece(void *arg, const void *data, size_t n, struct slimset_error *err)
+{
+    struct array_file *to = arg;
+    char quoted[TEXT_PATH_BYTES];
+    if (fwrite(data, 1, n, to->f) == n)
+        return SLIMSET_OK;
+    err->status = SLIMSET_IO;
+    err->os_errno = errno;
+    snprintf(err->text, sizeof err->text, "cannot write %s: %s", text_quote(quoted, sizeof quoted, to->name), strerror(errno));
+    return SLIMSET_IO;
+}
+
+/* The .npy of an array, or its values; in pieces, since arrays may be large. */
+static int get_array(struct get *g, uint64_t sample, uint32_t field)
+{
+    bool to_file = g->file != NULL && strcmp(g->file, "-") != 0;
+    struct array_file to = {.f = stdout, .name = to_file ? g->file : "standard output"};
+    if (g->file == NULL && isatty(STDOUT_FILENO)) {
+        fputs("slimset get: not writing an array to the terminal; use -o FILE, or -o - to do it all the same\n", stderr);
+        return 2;
+    }
+    errno = 0;
+    if (to_file && (to.f = fopen(g->file, "wb")) == NULL) {
+        char quoted[TEXT_PATH_BYTES];
+        fprintf(stderr, "slimset get: cannot write %s: %s\n", text_quote(quoted, sizeof quoted, g->file), strerror(errno));
+        return 1;
+    }
+    enum slimset_status st = slimset_reader_npy(g->r, sample, field, g->as == AS_RAW, write_piece, &to, &g->err);
+    if (to_file && fclose(to.f) != 0 && st == SLIMSET_OK) {
+        to.f = NULL;
+        st = g->err.status = SLIMSET_IO;
+        snprintf(g->err.text, sizeof g->err.text, "cannot write the file: %s", strerror(errno));
+    }
+    if (st != SLIMSET_OK) {
+        if (to_file)
+            remove(g->file);
+        return print_error("get", &g->err);
+    }
+    return to_file ? 0 : print_finish("get", 0);
+}
+
+/* Does the field come out as an array? *wrong: --as asks for what it is not. */
+static bool is_array(struct get *g, uint64_t sample, uint32_t field, bool *wrong)
+{
+    struct slimset_field_view f;
+    *wrong = false;
+    if (g->as == AS_STORED || slimset_reader_field(g->r, sample, field, &f, &g->err) != SLIMSET_OK)
+        return false;
+    bool array = strncmp(f.format, "npy", 3) == 0;
+    *wrong = !array && g->as >= 0;
+    return array && (g->as >= 0 || f.array.n > 0);
+}
+
 static int get(struct get *g)
 {
     uint64_t sample;
@@ -222,6 +283,13 @@ static int get(struct get *g)
         if (st == SLIMSET_NOT_FOUND)
             return which_field(g, sample, "the sample has no image: name the field that is wanted");
     }
+    bool wrong = false;
+    if (st == SLIMSET_OK && is_array(g, sample, field, &wrong))
+        return get_array(g, sample, field);
+    if (st == SLIMSET_OK && wrong) {
+        fputs("slimset get: --as npy and raw are for arrays, and the field is none\n", stderr);
+        return 2;
+    }
     if (st == SLIMSET_OK)
         st = slimset_reader_load(g->r, sample, field, &data, &n, &g->err);
     if (st != SLIMSET_OK)
@@ -242,12 +310,15 @@ static int get(struct get *g)
 int cmd_get(int argc, char **argv)
 {
     struct options o;
-    struct get g = {0};
+    struct get g = {.as = -1};
     options_init(&o, "get", argc, argv);
     for (int id; (id = options_next(&o)) != 0;) {
-        if (id != OPT_OUTPUT)
+        if (id != OPT_OUTPUT && id != OPT_AS)
             return o.exit_status;
-        g.file = o.value;
+        if (id == OPT_AS)
+            g.as = o.choice;
+        else
+            g.file = o.value;
     }
     if (o.n_args < 2 || o.n_args > 3)
         return options_fail(

@@ -133,6 +133,8 @@ const struct option_row option_table[] = {
 
     {OPT_OUTPUT, "output", 'o', PACK, GROUP_RUN, ARG_FOLDER, false, false, "OUT", NULL,
      "the folder of the dataset; made when it is not there"},
+    {OPT_AS, "as", 0, VERB_GET, GROUP_RUN, ARG_WORD, false, false, "FORM", "npy|raw|stored",
+     "arrays: as the .npy file they were (the default), its values alone, or the bytes as they are stored"},
     {OPT_OUTPUT, "output", 'o', VERB_GET, GROUP_RUN, ARG_FILE, false, false, "FILE", NULL,
      "write to FILE instead of standard output"},
     {OPT_JOBS, "jobs", 'j', PACK | VERB_VERIFY, GROUP_RUN, ARG_WORD, false, false, "N", NULL,
@@ -238,7 +240,7 @@ const struct verb_row verb_table[] = {
     {VERB_GET, "get", "OUT KEY [FIELD]", "take one sample's field out of a dataset",
      "Writes the bytes of a field of the sample KEY to standard output or a file. Without FIELD "
      "the "
-     "sample's image is meant.",
+     "sample's image is meant. An array comes out as the .npy file that it was.",
      "slimset get packed 0001 jpg -o 0001.jpg\tone image\n"},
     {VERB_VERIFY, "verify", "OUT [SRC...]", "check a dataset for damage",
      "Checks the index, and every shard against the sizes and checksums in it. Exit status 4 when "

@@ -76,6 +76,8 @@ enum option_id {
     /* ls */
     OPT_CSV, OPT_REJECTS, OPT_LEFT_OUT, OPT_SHARDS, OPT_FIELDS, OPT_META, OPT_SPLIT, OPT_CLASS,
     OPT_KEY, OPT_NOTE, OPT_LIMIT,
+    /* get */
+    OPT_AS,
     /* verify */
     OPT_DECODE, OPT_FIX,
     /* help */

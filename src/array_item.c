@@ -5,6 +5,7 @@
 
 #include "archive.h"
 #include "array_impl.h"
+#include "array_read.h"
 #include "base/io.h"
 #include "sniff.h"
 
@@ -242,4 +243,50 @@ enum slimset_status array_item_convert(struct array_item *x, enum item_op op, co
     struct job j = {.x = x, .op = op, .in = &raw, .fd = fd, .name = "", .codec = in->array, .f = &f, .out = out,
                     .labels = in->role != SLIMSET_ROLE_ARRAY};
     return array_job_run(&j, err);
+}
+
+/* --- what was stored ------------------------------------------------------------------------------------------------------ */
+
+struct stored {
+    int fd;
+    uint64_t offset, bytes;
+};
+
+static enum slimset_status get_stored(void *arg, uint64_t at, void *to, size_t n, struct slimset_error *err)
+{
+    const struct stored *s = arg;
+    size_t got = 0;
+    if (at > s->bytes || n > s->bytes - at)
+        return err_set(err, SLIMSET_DAMAGED, "a stored array is cut off");
+    enum slimset_status st = n > 0 ? io_pread(s->fd, to, n, s->offset + at, &got, "a shard", err) : SLIMSET_OK;
+    return st == SLIMSET_OK && got != n ? err_set(err, SLIMSET_DAMAGED, "a stored array is cut off") : st;
+}
+
+enum slimset_status array_item_check(struct array_item *x, const struct item_input *in, uint32_t number, int fd, struct item_out *out,
+                                     struct slimset_error *err)
+{
+    struct stored from = {fd, in->offset, in->packed_bytes};
+    struct item_field f = {.input = number, .frames = 1, .in_bytes = in->packed_bytes};
+    struct npy a;
+    struct array_reader *r = array_reader_new();
+    f.format = f.in_format = (uint8_t)array_codec_format(in->array.codec);
+    enum slimset_status st = r != NULL ? buf_reserve(&x->data, ARRAY_PIECE_BYTES, err) : err_nomem(err, ARRAY_PIECE_BYTES);
+    if (st == SLIMSET_OK)
+        st = array_reader_begin(r, (enum image_format)f.format, get_stored, &from, from.bytes, &a, err);
+    for (uint64_t left = st == SLIMSET_OK ? a.data_bytes : 0; st == SLIMSET_OK && left > 0;) {
+        size_t n = left < ARRAY_PIECE_BYTES ? (size_t)left : ARRAY_PIECE_BYTES;
+        st = array_reader_read(r, x->data.data, n, err);
+        left -= n;
+    }
+    if (st == SLIMSET_OK)
+        st = array_reader_end(r, err);
+    if (st == SLIMSET_OK)
+        st = npy_text(&a, out->text, err);
+    f.array_bytes = (uint32_t)out->text->len;
+    array_reader_free(r);
+    if (st == SLIMSET_DAMAGED || st == SLIMSET_USAGE) {
+        err->status = st = SLIMSET_BAD_INPUT;
+        err->reject = SLIMSET_REJECT_ARRAY;
+    }
+    return st == SLIMSET_OK ? buf_append(out->fields, &f, sizeof f, err) : st;
 }

@@ -35,4 +35,9 @@ enum slimset_status array_item_convert(struct array_item *x, enum item_op op, co
 enum slimset_status array_item_copy(struct array_item *x, enum item_op op, const struct item_input *in, uint32_t number, int fd,
                                     struct item_out *out, struct slimset_error *err);
 
+/* ITEM_CHECK: does a stored array (in->array.codec says how, at in->offset) decompress, and is it whole? The field's text is its dtype and
+ * shape. Faults are SLIMSET_BAD_INPUT. */
+enum slimset_status array_item_check(struct array_item *x, const struct item_input *in, uint32_t number, int fd, struct item_out *out,
+                                     struct slimset_error *err);
+
 #endif

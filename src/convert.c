@@ -163,6 +163,8 @@ static enum slimset_status take_input(struct converter *c, const struct item_req
     int fd = fds[in->fd_index];
     if (req->op == ITEM_HASH || (in->role == SLIMSET_ROLE_COPY && out->spill_fd >= 0 && in->bytes > ITEM_SPILL_BYTES))
         return array_item_copy(c->arrays, (enum item_op)req->op, in, i, fd, out, err);
+    if (req->op == ITEM_CHECK && in->role == SLIMSET_ROLE_ARRAY)
+        return array_item_check(c->arrays, in, i, fd, out, err);
     take_settings(c, req, i);
     if (req->op != ITEM_CHECK && array_item_is(c->arrays, in, fd))
         return array_item_convert(c->arrays, (enum item_op)req->op, in, i, fd, out, err);

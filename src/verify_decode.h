@@ -23,4 +23,8 @@ enum slimset_status verify_decode_field(struct verify_decoder *decoder, const ui
                                         size_t n, uint8_t format, uint32_t *w, uint32_t *h,
                                         struct slimset_error *err);
 
+/* A stored array that lies in fd: decompressed and checked in a worker. *text: its dtype and shape, the caller's to free. */
+enum slimset_status verify_decode_array(struct verify_decoder *d, int fd, uint64_t offset, uint64_t n, uint8_t format, char **text,
+                                        struct slimset_error *err);
+
 #endif

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -128,6 +129,48 @@ static bool wants_decode(const struct verify *v, const struct slimset_field *f)
            f->bytes <= DECODE_BYTES_MAX;
 }
 
+static bool is_array(const struct slimset_field *f)
+{
+    return f->array != 0 && (f->format == FORMAT_NPY || f->format == FORMAT_NPY_ZST || f->format == FORMAT_NPY_BLOSC);
+}
+
+/* The shape in a text such as "<f4 (3, 224, 224)"; structured dtypes have blanks and brackets of their own. */
+static const char *shape_of(const char *text)
+{
+    const char *shape = strrchr(text, '(');
+    return shape != NULL ? shape : text;
+}
+
+/* An array that lies at `offset` of the file: whole, and of the dtype and shape that the index gives it. */
+static enum slimset_status decode_array(struct stream *s, uint64_t offset, const char *part,
+                                        const struct member *m, struct slimset_error *err)
+{
+    struct verify *v = s->v;
+    const char *said;
+    size_t n;
+    char *text = NULL, known[512];
+    enum slimset_status st = index_text(&v->d.ix, m->f->array, &said, &n, err);
+    if (st != SLIMSET_OK)
+        return verify_absorb(v, st, part, m->key, m->field, err);
+    st = verify_decode_array(v->decoder, s->fd, offset, m->f->bytes, m->f->format, &text, err);
+    v->report->images_decoded++;
+    if (st == SLIMSET_BAD_INPUT) {
+        verify_finding(v, part, m->key, m->field, "does not decode: %s", err->text);
+        return SLIMSET_OK;
+    }
+    if (st != SLIMSET_OK)
+        return st;
+    shown(known, said, n < sizeof known ? n : sizeof known - 1);
+    bool retyped = m->f->notes & (NOTE_NARROWED | NOTE_CAST);
+    bool same = (m->f->notes & NOTE_RESIZED) || n >= sizeof known ||
+                (retyped ? strcmp(shape_of(text), shape_of(known)) == 0 : strcmp(text, known) == 0);
+    if (!same)
+        verify_finding(v, part, m->key, m->field, "holds an array %.200s, the index says %.200s",
+                       text, known);
+    free(text);
+    return SLIMSET_OK;
+}
+
 static enum slimset_status decode_member(struct verify *v, const char *part, const struct member *m,
                                          struct slimset_error *err)
 {
@@ -152,6 +195,7 @@ static enum slimset_status check_data(struct stream *s, const char *part, const 
 {
     struct verify *v = s->v;
     bool decode = wants_decode(v, m->f);
+    uint64_t start = s->pos;
     struct hash_stream hash;
     hash_init(&hash);
     v->data.len = 0;
@@ -177,6 +221,8 @@ static enum slimset_status check_data(struct stream *s, const char *part, const 
         verify_finding(v, part, m->key, m->field, "its bytes do not match their checksum");
         return SLIMSET_OK; /* what was not packed need not decode */
     }
+    if (v->decoder != NULL && is_array(m->f))
+        return decode_array(s, start, part, m, err);
     return decode ? decode_member(v, part, m, err) : SLIMSET_OK;
 }
 

@@ -347,6 +347,14 @@ enum slimset_status slimset_array_decode(const void *data, size_t n, const char 
                                          struct slimset_array *array, void *buf, size_t cap,
                                          struct slimset_error *err);
 
+/* The .npy file of an array field, handed to `write` in pieces, checked against its hash first: byte for byte the source's where it was
+ * stored as it was; of an array that was narrowed or put into C order (notes) with the type and order it had. What --cast or --resize
+ * changed stays changed. data_only: the values without the header. SLIMSET_BAD_INPUT: the field is no array; a status of `write` that is
+ * not SLIMSET_OK ends it. */
+typedef enum slimset_status slimset_write_fn(void *arg, const void *data, size_t n, struct slimset_error *err);
+enum slimset_status slimset_reader_npy(struct slimset_reader *reader, uint64_t i, uint32_t k, bool data_only, slimset_write_fn *write,
+                                       void *arg, struct slimset_error *err);
+
 /* The manifest: lines "name=value\n". */
 struct slimset_text slimset_reader_meta(const struct slimset_reader *reader);
 
