@@ -113,7 +113,7 @@ static void field_json(const struct slimset_field_view *f)
            f->in_bytes, f->in_hash, f->in_format, f->in_w, f->in_h, f->orientation, f->frames,
            f->classes_lost);
     if (f->array.n != 0) {
-        json_text(strcmp(f->role, "array") == 0 ? "array" : "profile", f->array);
+        json_text(strcmp(f->role, "image") != 0 ? "array" : "profile", f->array);
         putchar(',');
     }
     if (f->ssim_e6 != 0)
