@@ -372,6 +372,8 @@ static enum slimset_status list_fields(struct ls *ls, const struct slimset_info 
             printf(",\"role\":\"%s\",\"codec\":\"%s\",\"hint\":\"%s\",\"probed\":%" PRIu32
                    ",\"ratio\":%.4f,",
                    v.role, v.codec, v.hint, v.probed, v.ratio);
+            json_text("params", v.params);
+            printf(",");
             json_text("why", v.reason);
             puts("}");
         } else if (ls->form == FORM_CSV) {

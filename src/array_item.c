@@ -235,9 +235,9 @@ enum slimset_status array_item_convert(struct array_item *x, enum item_op op, co
     struct item_input raw = *in;
     raw.raw = format != FORMAT_NPY && x->recipe->raw[0] != '\0';
     if (format != FORMAT_NPY && !raw.raw) {
-        st = sniff_refuse(format, x->data.len, err);
-        return st != SLIMSET_OK ? st : err_bad(err, SLIMSET_REJECT_ARRAY, "%s, no array: .npy and .npz begin otherwise, --raw says what "
-                                               "plain values are", sniff_format_name(format));
+        st = format == FORMAT_UNKNOWN || format == FORMAT_TEXT ? SLIMSET_OK : sniff_refuse(format, x->data.len, err);
+        return st != SLIMSET_OK ? st : err_bad(err, SLIMSET_REJECT_ARRAY, "no array: .npy and .npz begin otherwise (--raw says what values "
+                                               "without a header are)");
     }
     struct item_field f = {.input = number, .in_format = (uint8_t)(raw.raw ? FORMAT_UNKNOWN : FORMAT_NPY), .frames = 1};
     struct job j = {.x = x, .op = op, .in = &raw, .fd = fd, .name = "", .codec = in->array, .f = &f, .out = out,

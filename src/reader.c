@@ -196,6 +196,8 @@ enum slimset_status slimset_reader_rule(struct slimset_reader *reader, uint64_t 
         st = reader_text(reader, ix->rules[i].name, &v.name, err);
     if (st == SLIMSET_OK)
         st = reader_text(reader, ix->rules[i].reason, &v.reason, err);
+    if (st == SLIMSET_OK)
+        st = reader_text(reader, ix->rules[i].params, &v.params, err);
     if (st != SLIMSET_OK)
         return st;
     const struct slimset_field_rule *r = &ix->rules[i];

@@ -80,6 +80,7 @@ struct slimset_part_view {
 
 struct slimset_rule_view {      /* what was decided for a source field */
     struct slimset_text name, reason;
+    struct slimset_text params; /* of the codec, see doc/format.md; empty: none */
     const char *role, *codec, *hint;
     uint32_t probed;            /* files looked at */
     double ratio;               /* output bytes per input byte the probe saw */
