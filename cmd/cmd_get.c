@@ -258,7 +258,7 @@ static bool is_array(struct get *g, uint64_t sample, uint32_t field, bool *wrong
         return false;
     bool array = strncmp(f.format, "npy", 3) == 0;
     *wrong = !array && g->as >= 0;
-    return array && (g->as >= 0 || f.array.n > 0);
+    return array && (g->as >= 0 || (f.array.n > 0 && strcmp(f.role, "image") != 0));
 }
 
 static int get(struct get *g)

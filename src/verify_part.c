@@ -131,7 +131,7 @@ static bool wants_decode(const struct verify *v, const struct slimset_field *f)
 
 static bool is_array(const struct slimset_field *f)
 {
-    return f->array != 0 && (f->format == FORMAT_NPY || f->format == FORMAT_NPY_ZST || f->format == FORMAT_NPY_BLOSC);
+    return f->array != 0 && f->role != SLIMSET_ROLE_IMAGE && (f->format == FORMAT_NPY || f->format == FORMAT_NPY_ZST || f->format == FORMAT_NPY_BLOSC);
 }
 
 /* The shape in a text such as "<f4 (3, 224, 224)"; structured dtypes have blanks and brackets of their own. */
