@@ -90,6 +90,8 @@ const struct option_row option_table[] = {
     {OPT_FIELD, "field", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "NAME=PATTERN", NULL,
      "join files of other folders: {} in PATTERN is the stem they share, NAME image, mask, depth, "
      "array, label or another; may be repeated"},
+    {OPT_GROUP_BY, "group-by", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "GLOB", NULL,
+     "folders that are one sample each: their images become the fields 000.jpg, 001.jpg and so on"},
     {OPT_NO_DETECT, "no-detect", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, NULL, NULL,
      "do not tell masks and depth maps by their folder names and content"},
     {OPT_BOXES, "boxes", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "WHAT", "keep",

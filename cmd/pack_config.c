@@ -236,6 +236,7 @@ bool pack_config_apply(struct pack_request *r, struct options *o, pack_take_fn *
         if (!pack_request_check_pixels(o, &over.recipe))
             return false;
         over.recipe.rules = NULL;
+        over.recipe.group_by = NULL;
         over.recipe.joins = NULL;
         over.recipe.n_rules = over.recipe.n_joins = 0;
         c->settings[s->settings - 1] = over.recipe;

@@ -191,6 +191,7 @@ static enum option_result role_option(struct options *o, int id, struct pack_req
     case OPT_ARRAY: role = SLIMSET_ROLE_ARRAY; break;
     case OPT_COPY: role = SLIMSET_ROLE_COPY; break;
     case OPT_SKIP: break;
+    case OPT_GROUP_BY: r->recipe.group_by = o->value; return TAKEN;
     case OPT_FIELD: return result(pack_request_join(r, o, o->value));
     case OPT_MASK_FILTER: r->recipe.mask_filter = (enum slimset_mask_filter)o->choice; return TAKEN;
     case OPT_NO_DETECT: r->recipe.detect = false; return TAKEN;

@@ -97,9 +97,11 @@ int join_role(const struct slimset_recipe *r, const struct entry *e)
 {
     struct pattern p;
     struct slimset_error ignored;
-    if (e->join != 0 && r->joins[e->join - 1].role != SLIMSET_RULE_NO_ROLE)
+    if (e->join == 0 || e->join > r->n_joins)
+        return -1; /* one of a --group-by has no NAME */
+    if (r->joins[e->join - 1].role != SLIMSET_RULE_NO_ROLE)
         return r->joins[e->join - 1].role;
-    if (e->join == 0 || pattern_parse(r->joins[e->join - 1].text, &p, &ignored) != SLIMSET_OK)
+    if (pattern_parse(r->joins[e->join - 1].text, &p, &ignored) != SLIMSET_OK)
         return -1;
     return pattern_role(&p);
 }

@@ -49,6 +49,8 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
         return err_set(err, SLIMSET_USAGE, "more than %d rules and fields with settings of their own", SLIMSET_SETTINGS_MAX);
     if ((r->dali_idx || r->energon) && r->layout == SLIMSET_LAYOUT_TREE)
         return err_set(err, SLIMSET_USAGE, "--%s goes with shards: a tree has none", r->dali_idx ? "dali-idx" : "energon");
+    if (r->group_by != NULL && r->n_joins > 0)
+        return err_set(err, SLIMSET_USAGE, "--group-by makes samples of folders, --field joins files of several: only one of them");
     return join_check(r, err);
 }
 

@@ -9,6 +9,7 @@
 
 #include "array_codec.h"
 #include "base/hash.h"
+#include "group.h"
 #include "hint.h"
 #include "join.h"
 #include "keys.h"
@@ -151,12 +152,12 @@ static enum slimset_status rule_of(struct plan *p, struct entry *e, struct slims
 {
     char name[256];
     size_t n;
-    const char *field = keys_field(e, &n);
+    const char *field = group_field(e, &n);
     uint8_t settings = 0;
     int user = listing_user_role(p->recipe, e, &settings);
     if (user < 0)
         user = join_role(p->recipe, e);
-    if (settings == 0 && e->join != 0)
+    if (settings == 0 && e->join != 0 && e->join <= p->recipe->n_joins)
         settings = p->recipe->joins[e->join - 1].settings;
     if (n >= sizeof name)
         n = sizeof name - 1;
@@ -329,8 +330,8 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
         }
     }
     l->n_entries = kept;
-    st = join_group(l, p->recipe, run, err);
-    if (st == SLIMSET_OK && p->recipe->n_joins == 0 && !p->frozen)
+    st = p->recipe->group_by != NULL ? group_folders(l, p->recipe, run, err) : join_group(l, p->recipe, run, err);
+    if (st == SLIMSET_OK && p->recipe->n_joins == 0 && p->recipe->group_by == NULL && !p->frozen)
         hint_joins(l, run);
     for (size_t i = 0; st == SLIMSET_OK && i < l->n_entries; i++)
         if (l->entries[i].problem == SLIMSET_REJECT_NONE)

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "convert.h"
+#include "group.h"
 #include "keys.h"
 #include "plan.h"
 #include "roles.h"
@@ -258,14 +259,16 @@ static enum slimset_status possible_names(struct plan *p, struct slimset_error *
 static const char *class_of(const struct plan *p, const struct plan_sample *s, bool deep, size_t *n)
 {
     const struct entry *e = &p->listing.entries[s->first];
-    const char *path = e->path;
+    const bool grouped = e->join == GROUP_JOIN; /* the folder is the sample: its class is the one above */
+    const char *path = grouped ? e->name : e->path;
+    const size_t dir_bytes = grouped ? e->name_dir_bytes : e->dir_bytes;
     size_t at = 0;
-    const char *slash = memchr(path, '/', e->dir_bytes);
+    const char *slash = memchr(path, '/', dir_bytes);
     if (slash != NULL && role_is_split(path, (size_t)(slash - path)))
         at = (size_t)(slash + 1 - path);
-    slash = memchr(path + at, '/', e->dir_bytes - at);
+    slash = memchr(path + at, '/', dir_bytes - at);
     *n = 0;
-    if (slash == NULL || (!deep && slash + 1 != path + e->dir_bytes))
+    if (slash == NULL || (!deep && slash + 1 != path + dir_bytes))
         return NULL;
     *n = (size_t)(slash - path) - at;
     return path + at;

@@ -118,6 +118,7 @@ static enum slimset_status worker_start(struct pool *p, struct worker *w, struct
     hello.recipe.joins = NULL;
     hello.recipe.n_joins = 0;
     hello.recipe.settings = NULL;
+    hello.recipe.group_by = NULL;
     enum slimset_status st;
     w->slots_fd = memfd_create("slimset-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (w->slots_fd < 0)

@@ -328,8 +328,12 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
         r->reason = NULL;
         return err_nomem(err, 128);
     }
-    if (r->role == SLIMSET_ROLE_COPY)
+    if (r->role == SLIMSET_ROLE_COPY) {
+        if (pr->p->recipe->n_joins > 0) /* who names fields wants to hear of each */
+            run_note(pr->run, SLIMSET_EVENT_NOTE, "%s%s: %llu files, %s (%s; %s)", r->name[0] != '\0' ? "." : "no extension", r->name,
+                     (unsigned long long)r->n_files, roles[r->role], why_role, why_codec);
         return SLIMSET_OK;
+    }
     if (r->role == SLIMSET_ROLE_ARRAY) {
         tell_array(pr, r, why_codec);
         return SLIMSET_OK;

@@ -276,6 +276,7 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     line(out, err, &st, "recipe.cast=%s %.17g,%.17g loss %.17g", casts[r->cast], r->cast_lo, r->cast_hi, r->max_cast_loss);
     line(out, err, &st, "recipe.layout=%s", axes[r->array_layout]);
     line(out, err, &st, "recipe.raw=%s offset %llu", r->raw[0] != '\0' ? r->raw : "none", (unsigned long long)r->raw_offset);
+    line(out, err, &st, "recipe.group-by=%s", r->group_by != NULL ? r->group_by : "none");
     for (size_t i = 0; i < r->n_rules; i++)
         line(out, err, &st, "recipe.rule%zu=%s%s", i, rule_words(r->rules[i].role, r->rules[i].settings, words), r->rules[i].glob);
     for (size_t i = 0; i < r->n_joins; i++)

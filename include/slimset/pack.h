@@ -122,6 +122,7 @@ struct slimset_recipe {
     size_t n_rules;
     const struct slimset_join *joins; /* in order of the command line; NULL when n_joins is 0 */
     size_t n_joins;
+    const char *group_by;             /* --group-by: folders that are one sample each (src/group.h); NULL none */
     const struct slimset_recipe *settings; /* what some files are made with: of each only the members about pixels count, from resize to channels */
     size_t n_settings;                     /* at most SLIMSET_SETTINGS_MAX */
     bool own_size;                    /* in settings: a mask or depth map with these has a size of its own, not its image's */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--field: files of several folders become one sample. Pillow's NEAREST judges the masks; zipfile and tarfile make the archives.
+"""--field and --group-by: files of several folders, or all of one, become a sample. Pillow's NEAREST judges the masks; zipfile and tarfile make the archives.
 Runs with SLIMSET_IN_PROCESS as well."""
 import os
 import shlex
@@ -176,8 +176,9 @@ def test_roles_and_rules():
     for i in range(4):
         save(f"src/right/{i:04d}.png", picture(96, 64, 100 + i))
         write(f"src/txt/{i:04d}.txt", b"%d" % i)
-    pack("src", "-o", "out", *FIELDS, "--field", "right=right/{}.png", "--field", "label=txt/{}.txt", "--resize", "48")
+    p = pack("src", "-o", "out", *FIELDS, "--field", "right=right/{}.png", "--field", "label=txt/{}.txt", "--resize", "48")
     assert keys("out")["0003"] == ["jpg", "label.txt", "mask.png", "right.jpg"], keys("out")
+    assert ".label.txt: 4 files, copy" in p.err, p.err
     assert {f["role"] for s in ls("out") for f in s["fields"] if f["name"] == "right.jpg"} == {"image"}
     assert members("out")["0003.label.txt"] == b"3"
     pack("src", "-o", "ruled", *FIELDS, "--copy", "valannot/*", "--resize", "48")
@@ -306,6 +307,52 @@ def test_hint_quotes_and_keeps_quiet():
     follow("one", hint, "out-one")
     assert keys("out-one") == {str(i): ["png", "mask.png"] for i in range(4)}, keys("out-one")
     assert hints("classes") == [] and hints("apart") == []
+
+
+def frames(root, n, w=64, h=48, seed=0):
+    for i in range(n):
+        write(f"{root}/f{i}.jpg", jpeg(picture(w, h, seed + i)))
+
+
+def test_group_by():
+    """A folder is a sample: its pictures are numbered in byte order, what else lies there keeps its name."""
+    frames("src/train/cat/v1", 12)
+    frames("src/train/dog/v2", 3, seed=20)
+    write("src/train/dog/v2/meta.json", b"{}")
+    write("src/train/dog/v2.txt", b"two dogs")
+    p = pack("src", "-o", "out", "--group-by", "v*", "--resize", "32")
+    got = {k: [f for f in v if f != "cls"] for k, v in keys("out").items()}
+    assert got == {"train/cat/v1": [f"{i:03d}.jpg" for i in range(12)],
+                   "train/dog/v2": ["000.jpg", "001.jpg", "002.jpg", "meta.json", "txt"]}, got
+    assert {(s["key"], s["split"], s["class"]) for s in ls("out")} == {("train/cat/v1", "train", "cat"), ("train/dog/v2", "train", "dog")}
+    paths = [f["path"] for s in ls("out") if s["key"] == "train/cat/v1" for f in s["fields"] if f["name"] != "cls"]
+    assert paths == sorted(f"train/cat/v1/f{i}.jpg" for i in range(12)), paths  # f10 before f2: bytes
+    m = members("out")
+    assert m["train/dog/v2.txt"] == b"two dogs" and opened(m["train/cat/v1.011.jpg"]).shape == (24, 32, 3)
+    assert ".jpg: 15 files, image" in p.err, p.err  # one kind of field, not one a number
+    with zipfile.ZipFile("s.zip", "w") as z:
+        for d, _, names in os.walk("src"):
+            for n in names:
+                z.write(f"{d}/{n}", os.path.relpath(f"{d}/{n}", "src"))
+    pack("s.zip", "-o", "zip", "--group-by", "train/*/v?", "--resize", "32")
+    assert members("zip") == m
+    before = files("out")
+    assert "nothing had changed" in pack("src", "-o", "out", "--group-by", "v*", "--resize", "32").out and files("out") == before
+    p = pack("src", "-o", "out", "--group-by", "v1", "--resize", "32", code=2)
+    assert "group-by: v* -> v1" in p.err, p.err
+
+
+def test_group_by_limits():
+    frames("src/long", 201, w=8, h=8)
+    frames("src/short", 200, w=8, h=8)
+    p = pack("src", "-o", "out", "--group-by", "*", code=3)
+    assert "long/f0.jpg has 201 files, and a sample holds 200 at most: its files are rejects" in p.err, p.err
+    assert len(keys("out")["short"]) == 200 and list(keys("out")) == ["short"]
+    assert {r["class"] for r in rejects("out").values()} == {"duplicate"} and len(rejects("out")) == 201
+    p = pack("src", "-o", "none", "--group-by", "other", code=2)
+    assert "no folder is called so" in p.err, p.err
+    p = pack("src", "-o", "none", "--group-by", "*", "--field", "image=long/{}.jpg", code=2)
+    assert "only one of them" in p.err, p.err
 
 
 main([f for n, f in sorted(globals().items()) if n.startswith("test_")])

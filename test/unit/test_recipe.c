@@ -268,6 +268,7 @@ static void test_every_member_is_in_the_text(void)
     CHANGES(r.joins = joins + 1);
     CHANGES(r.joins = joins + 2);
     CHANGES(r.joins = joins + 3);
+    CHANGES(r.group_by = "clips/*");
     CHANGES(r.n_settings = 0);
     CHANGES(r.n_settings = 2);
     CHANGES(r.settings = settings + 1);
