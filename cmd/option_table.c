@@ -32,6 +32,9 @@ const struct option_row option_table[] = {
      "re-encode also the images that already are as asked"},
     {OPT_QUALITY, "quality", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, "N", NULL,
      "JPEG and WebP quality, 1 to 100 (default 90)"},
+    {OPT_MIN_SSIM, "min-ssim", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, "X", NULL,
+     "JPEG: for each image the smallest quality from 30 to 97 whose SSIM is X or more; --quality is not "
+     "used"},
     {OPT_SUBSAMPLING, "subsampling", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, "S",
      "420|422|444|4:2:0|4:2:2|4:4:4", "JPEG chroma subsampling (default 420)"},
     {OPT_NO_OPTIMISE, "no-optimise", 0, PACK, GROUP_PIXELS, ARG_WORD, false, false, NULL, NULL,

@@ -180,6 +180,23 @@ static void print_details(const struct slimset_report *report)
     }
 }
 
+/* --min-ssim: which qualities it took, ten in a row. */
+static void print_qualities(const struct slimset_report *report)
+{
+    uint64_t row[10] = {0}, most = 1;
+    char a[TEXT_NUMBER_BYTES];
+    if (report->ssim_min_e6 == 0)
+        return;
+    for (unsigned q = 0; q <= 100; q++)
+        row[q < 100 ? q / 10 : 9] += report->quality[q];
+    for (unsigned i = 0; i < 10; i++)
+        most = row[i] > most ? row[i] : most;
+    printf("\nqualities that --min-ssim took (the smallest SSIM is %.4f)\n", (double)report->ssim_min_e6 / 1e6);
+    for (unsigned i = 3; i < 10; i++)
+        printf("  %u-%u  %9s  %.*s\n", 10 * i, 10 * i + 9, text_count(a, row[i]), (int)(row[i] * 40 / most),
+               "########################################");
+}
+
 /* What a network may learn instead of the classes. */
 static void print_traces(const struct slimset_report *report)
 {
@@ -310,6 +327,7 @@ void pack_report_print(const struct pack_request *r, const struct slimset_report
     print_totals(r, report, out);
     print_details(report);
     print_notes(report);
+    print_qualities(report);
     print_traces(report);
     print_next(r, report, out);
     free(out);
@@ -332,6 +350,18 @@ static void json_profiles(const struct slimset_report *report)
         putchar('}');
     }
     putchar(']');
+}
+
+static void json_qualities(const struct slimset_report *report)
+{
+    fputs(",\"qualities\":{", stdout);
+    const char *between = "";
+    for (unsigned q = 0; q <= 100; q++)
+        if (report->quality[q] > 0) {
+            printf("%s\"%u\":%llu", between, q, (unsigned long long)report->quality[q]);
+            between = ",";
+        }
+    printf("},\"ssim_min\":%.6f", (double)report->ssim_min_e6 / 1e6);
 }
 
 static void json_traces(const struct slimset_report *report)
@@ -402,5 +432,6 @@ void pack_report_json(const struct pack_request *r, const struct slimset_report 
     putchar('}');
     json_profiles(report);
     json_traces(report);
+    json_qualities(report);
     printf(",\"seconds\":%.3f}\n", report->seconds);
 }

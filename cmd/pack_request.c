@@ -106,6 +106,12 @@ static enum option_result pixel_option(struct options *o, int id, struct pack_re
         good = options_number(o, 1, 100, &n);
         recipe->quality = (int)n;
         break;
+    case OPT_MIN_SSIM: {
+        const char *s = o->value;
+        good = read_decimal(&s, &recipe->min_ssim) && *s == '\0' && recipe->min_ssim > 0 && recipe->min_ssim < 1;
+        good = good || options_bad_value(o, "a number between 0 and 1, such as 0.98, is wanted");
+        break;
+    }
     case OPT_SUBSAMPLING:
         recipe->subsampling = (enum slimset_subsampling)(SLIMSET_SUBSAMPLING_420 + o->choice % 3);
         break;
@@ -293,6 +299,9 @@ bool pack_request_check_pixels(struct options *o, const struct slimset_recipe *r
     const char *wrong = NULL;
     if (recipe->lossless && (recipe->output == SLIMSET_OUTPUT_JPEG || recipe->output == SLIMSET_OUTPUT_WEBP))
         wrong = "--lossless contradicts --codec jpeg and webp";
+    else if (recipe->min_ssim > 0 && (recipe->output == SLIMSET_OUTPUT_PNG || recipe->output == SLIMSET_OUTPUT_WEBP ||
+                                      recipe->output == SLIMSET_OUTPUT_RAW))
+        wrong = "--min-ssim is about JPEG, and --codec asks for another format";
     else if (recipe->upscale && recipe->resize == SLIMSET_RESIZE_NONE)
         wrong = "--upscale belongs to --resize, and there is no --resize";
     else if (recipe->narrow && recipe->cast != SLIMSET_CAST_NONE)

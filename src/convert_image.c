@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "convert_impl.h"
 
+#include "min_ssim.h"
 #include "pixels.h"
 #include "resize.h"
 
@@ -293,7 +294,14 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
         return st;
     int label_bits = w->labels && im->colour == IMAGE_GRAY && w->info.bits < 8 ? w->info.bits : 0;
     size_t start = out->len;
-    st = encode_image(c->encoder, im, w->codec, &c->recipe, label_bits, out, err);
+    struct slimset_recipe as = c->recipe;
+    if (w->codec == SLIMSET_CODEC_JPEG && as.min_ssim > 0) {
+        st = min_ssim_quality(im, as.min_ssim, &c->values, &as.quality, &f->ssim_e6, err);
+        if (f->ssim_e6 < as.min_ssim * 1e6 - 1)
+            f->notes |= NOTE_MISSED_SSIM;
+    }
+    if (st == SLIMSET_OK)
+        st = encode_image(c->encoder, im, w->codec, &as, label_bits, out, err);
     if (st != SLIMSET_OK)
         return st;
     f->payload_bytes = out->len - start;
@@ -306,7 +314,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
     f->channels = im->n_planes;
     f->bits = label_bits != 0 ? (uint8_t)label_bits : im->bits;
     bool lossy = w->codec == SLIMSET_CODEC_JPEG || (w->codec == SLIMSET_CODEC_WEBP && !c->recipe.lossless);
-    f->quality = lossy ? (uint8_t)c->recipe.quality : 0;
+    f->quality = lossy ? (uint8_t)as.quality : 0;
     return SLIMSET_OK;
 }
 
@@ -334,6 +342,8 @@ enum slimset_status convert_image(struct converter *c, const uint8_t *data, size
     if (st == SLIMSET_OK && fits && w->field->payload_bytes >= n) {
         out->len = start;
         w->field->quality = 0;
+        w->field->ssim_e6 = 0;
+        w->field->notes &= ~(uint32_t)NOTE_MISSED_SSIM;
         w->field->notes &= ~(uint32_t)NOTE_REENCODED;
         w->field->notes |= NOTE_NOT_SMALLER;
         st = pass_through(c, data, n, w, strip, out, err);

@@ -568,7 +568,7 @@ enum slimset_status slimset_pack(const struct slimset_recipe *recipe, const stru
     if (st != SLIMSET_OK)
         return st;
     bool keeps = recipe->resize == SLIMSET_RESIZE_NONE && recipe->output == SLIMSET_OUTPUT_AUTO && !recipe->reencode_all && recipe->n_settings == 0;
-    if (keeps && (recipe->quality != 90 || recipe->subsampling != SLIMSET_SUBSAMPLING_420 || !recipe->optimise))
+    if (keeps && (recipe->quality != 90 || recipe->min_ssim > 0 || recipe->subsampling != SLIMSET_SUBSAMPLING_420 || !recipe->optimise))
         run_note(run, SLIMSET_EVENT_WARNING, "JPEG settings change nothing here: without --resize or --codec bytes are kept");
     raise_descriptors();
     p.jobs = run->jobs != 0 ? run->jobs : cpus();

@@ -341,7 +341,8 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
     char lossy[64] = "";
     bool changes = recipe->channels != 0 || recipe->color == SLIMSET_COLOR_SRGB; /* without a codec: in the source's */
     if (r->codec == SLIMSET_CODEC_JPEG || (changes && r->codec == SLIMSET_CODEC_KEEP && most(f->jpeg, f->n)) || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
-        snprintf(lossy, sizeof lossy, " quality %d (lossy)", recipe->quality);
+        snprintf(lossy, sizeof lossy, recipe->min_ssim > 0 && r->codec != SLIMSET_CODEC_WEBP ? " quality 30 to 97 for an SSIM of %.4f (lossy)"
+                 : " quality %.0f (lossy)", recipe->min_ssim > 0 && r->codec != SLIMSET_CODEC_WEBP ? recipe->min_ssim : recipe->quality);
     bool labels = r->role == SLIMSET_ROLE_MASK || r->role == SLIMSET_ROLE_DEPTH;
     char size[80] = "";
     if (pr->p->recipe->n_settings > 0 && labels && !recipe->own_size)

@@ -217,6 +217,7 @@ static void pixel_text(const struct slimset_recipe *r, const char *prefix, struc
     line(out, err, st, "%scolor=%s", prefix, r->color == SLIMSET_COLOR_SRGB ? "srgb" : "keep");
     line(out, err, st, "%sdepth=%s %.17g,%.17g", prefix, depth[r->depth], r->depth_lo, r->depth_hi);
     line(out, err, st, "%schannels=%d", prefix, r->channels);
+    line(out, err, st, "%smin-ssim=%.17g", prefix, r->min_ssim);
     line(out, err, st, "%smask-filter=%s", prefix, r->mask_filter == SLIMSET_MASK_MAJORITY ? "majority" : "nearest");
 }
 

@@ -44,6 +44,10 @@ static void count_field(const struct slimset_field *f, struct slimset_report *r,
     r->classes_lost += f->role == SLIMSET_ROLE_MASK ? f->classes_lost : 0;
     if (f->notes & NOTE_FIRST_FRAME && !(f->notes & NOTE_COPIED) && f->frames > 1)
         r->frames_dropped += f->frames - 1;
+    if (f->ssim_e6 != 0 && f->quality <= 100) {
+        r->quality[f->quality]++;
+        r->ssim_min_e6 = r->ssim_min_e6 == 0 || f->ssim_e6 < r->ssim_min_e6 ? f->ssim_e6 : r->ssim_min_e6;
+    }
     *resized = *resized || (f->notes & NOTE_RESIZED);
     uint32_t side = f->w > f->h ? f->w : f->h;
     if (f->role == SLIMSET_ROLE_IMAGE && side > 512) { /* bytes go about with the pixels; PNG photos shrink further as JPEG */

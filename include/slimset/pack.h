@@ -90,6 +90,7 @@ struct slimset_recipe {
     enum slimset_depth depth;         /* default KEEP */
     double depth_lo, depth_hi;        /* 8_RANGE; 8_AUTO: one range a field, from the files looked at, frozen */
     uint8_t channels;                 /* 0 keep, 1, 3 */
+    double min_ssim;                  /* 0 none; JPEG: the smallest quality of 30 to 97 that reaches it */
     enum slimset_mask_filter mask_filter; /* default NEAREST; depth maps are always nearest */
     bool detect;                      /* default true: roles by probe and folder names */
     enum slimset_boxes boxes;         /* default REFUSE */
@@ -194,6 +195,8 @@ struct slimset_report {
     uint64_t in_bytes, out_bytes;               /* source files of packed samples; what was written for them */
     uint64_t in_pixels, out_pixels;
     uint64_t note[32];                          /* fields with NOTE_ bit i */
+    uint64_t quality[101];                      /* --min-ssim: images stored with this quality */
+    uint32_t ssim_min_e6;                       /* the smallest SSIM among them */
     uint64_t frames_dropped;                    /* frames and pages behind the first ones */
     struct slimset_profile_count profile[SLIMSET_PROFILES_MAX]; /* the last one stands for all others where there are more */
     uint32_t n_profiles;
