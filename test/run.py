@@ -181,6 +181,7 @@ def main():
     env = dict(os.environ)
     env.update(SLIMSET=os.path.join(build, "slimset"), SLIMSET_BUILD=build, SLIMSET_ROOT=ROOT,
                SLIMSET_PYTHON=python, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8", NO_COLOR="1")
+    env["PYTHONPATH"] = os.path.join(ROOT, "build/python")  # our own package, as pip built it
     if args.in_process:
         env["SLIMSET_IN_PROCESS"] = "1"
     if args.torture:

@@ -7,27 +7,16 @@
  * Every call into the library is made without the GIL. Pixels and arrays come in a bytearray that the
  * library writes into: NumPy takes it over as it is.
  */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x03090000
-#include <Python.h>
+#include "_core.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "slimset/reader.h"
-
 /* Built once, when the module is loaded, from slimset.errors; one a status. */
 static PyObject *error_of[SLIMSET_INTERNAL + 1];
 
-struct reader {
-    PyObject_HEAD
-    struct slimset_reader *r; /* NULL: closed */
-    long busy;                /* calls inside of the library; changed with the GIL held */
-};
-
-static void *fail(enum slimset_status st, const struct slimset_error *err)
+void *core_fail(enum slimset_status st, const struct slimset_error *err)
 {
     if (st == SLIMSET_NO_MEMORY)
         return PyErr_SetString(PyExc_MemoryError, err->text), NULL;
@@ -39,7 +28,7 @@ static void *fail(enum slimset_status st, const struct slimset_error *err)
     return NULL;
 }
 
-static struct slimset_reader *enter(PyObject *o)
+struct slimset_reader *core_enter(PyObject *o)
 {
     struct reader *self = (struct reader *)o;
     if (self->r == NULL)
@@ -49,18 +38,17 @@ static struct slimset_reader *enter(PyObject *o)
     return self->r;
 }
 
-static void leave(PyObject *o)
+void core_leave(PyObject *o)
 {
     ((struct reader *)o)->busy--;
 }
 
-static PyObject *text_of(struct slimset_text t)
+PyObject *core_text(struct slimset_text t)
 {
     return PyUnicode_DecodeUTF8(t.bytes, (Py_ssize_t)t.n, "surrogateescape");
 }
 
-/* The bytes of a str as paths and names have them; NULL with an exception. */
-static PyObject *bytes_of(PyObject *text)
+PyObject *core_bytes(PyObject *text)
 {
     return PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
 }
@@ -87,7 +75,7 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
     if (st != SLIMSET_OK)
-        return fail(st, &err);
+        return core_fail(st, &err);
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct reader *self = (struct reader *)alloc(type, 0);
     if (self == NULL)
@@ -122,13 +110,13 @@ static PyObject *reader_close(PyObject *o, PyObject *none)
 
 static PyObject *reader_info(PyObject *o, PyObject *none)
 {
-    struct slimset_reader *r = enter(o);
+    struct slimset_reader *r = core_enter(o);
     struct slimset_info info;
     (void)none;
     if (r == NULL)
         return NULL;
     slimset_reader_info(r, &info);
-    leave(o);
+    core_leave(o);
     return Py_BuildValue("{sK sK sK sK sK sK sN sK}", "samples", (unsigned long long)info.samples,
                          "fields", (unsigned long long)info.fields, "rejects", (unsigned long long)info.rejects,
                          "parts", (unsigned long long)info.parts, "splits", (unsigned long long)info.splits,
@@ -138,19 +126,19 @@ static PyObject *reader_info(PyObject *o, PyObject *none)
 
 static PyObject *reader_meta(PyObject *o, PyObject *none)
 {
-    struct slimset_reader *r = enter(o);
+    struct slimset_reader *r = core_enter(o);
     (void)none;
     if (r == NULL)
         return NULL;
     struct slimset_text t = slimset_reader_meta(r);
-    leave(o);
-    return text_of(t);
+    core_leave(o);
+    return core_text(t);
 }
 
 /* Appends what `one` makes of each number below n. */
 static PyObject *list_of(PyObject *o, uint64_t n, PyObject *(*one)(struct slimset_reader *, uint64_t))
 {
-    struct slimset_reader *r = enter(o);
+    struct slimset_reader *r = core_enter(o);
     PyObject *list = r != NULL ? PyList_New(0) : NULL;
     for (uint64_t i = 0; list != NULL && i < n; i++) {
         PyObject *item = one(r, i);
@@ -159,7 +147,7 @@ static PyObject *list_of(PyObject *o, uint64_t n, PyObject *(*one)(struct slimse
         Py_XDECREF(item);
     }
     if (r != NULL)
-        leave(o);
+        core_leave(o);
     return list;
 }
 
@@ -168,7 +156,7 @@ static PyObject *one_class(struct slimset_reader *r, uint64_t i)
     struct slimset_text name;
     struct slimset_error err;
     enum slimset_status st = slimset_reader_class(r, i, &name, &err);
-    return st == SLIMSET_OK ? text_of(name) : fail(st, &err);
+    return st == SLIMSET_OK ? core_text(name) : core_fail(st, &err);
 }
 
 static PyObject *one_split(struct slimset_reader *r, uint64_t i)
@@ -177,8 +165,8 @@ static PyObject *one_split(struct slimset_reader *r, uint64_t i)
     struct slimset_error err;
     enum slimset_status st = slimset_reader_split(r, i, &s, &err);
     if (st != SLIMSET_OK)
-        return fail(st, &err);
-    return Py_BuildValue("NKK", text_of(s.name), (unsigned long long)s.first_sample, (unsigned long long)s.n_samples);
+        return core_fail(st, &err);
+    return Py_BuildValue("NKK", core_text(s.name), (unsigned long long)s.first_sample, (unsigned long long)s.n_samples);
 }
 
 static PyObject *one_part(struct slimset_reader *r, uint64_t i)
@@ -187,8 +175,8 @@ static PyObject *one_part(struct slimset_reader *r, uint64_t i)
     struct slimset_error err;
     enum slimset_status st = slimset_reader_part(r, i, &p, &err);
     if (st != SLIMSET_OK)
-        return fail(st, &err);
-    return Py_BuildValue("NNKKK", text_of(p.name), text_of(p.split), (unsigned long long)p.first_sample,
+        return core_fail(st, &err);
+    return Py_BuildValue("NNKKK", core_text(p.name), core_text(p.split), (unsigned long long)p.first_sample,
                          (unsigned long long)p.n_samples, (unsigned long long)p.bytes);
 }
 
@@ -276,7 +264,7 @@ static enum slimset_status one_row(struct slimset_reader *r, uint64_t i, struct 
 
 static PyObject *reader_rows(PyObject *o, PyObject *none)
 {
-    struct slimset_reader *r = enter(o);
+    struct slimset_reader *r = core_enter(o);
     struct slimset_info info;
     struct slimset_error err;
     struct rows out = {0};
@@ -294,11 +282,11 @@ static PyObject *reader_rows(PyObject *o, PyObject *none)
             st = one_row(r, i, &out, &err);
         Py_END_ALLOW_THREADS
         if (st != SLIMSET_OK)
-            fail(st, &err);
+            core_fail(st, &err);
         else
             keys = PyBytes_FromStringAndSize(out.keys, (Py_ssize_t)out.keys_n);
     }
-    leave(o);
+    core_leave(o);
     free(out.keys);
     if (keys == NULL) {
         Py_XDECREF(rows);
@@ -309,7 +297,7 @@ static PyObject *reader_rows(PyObject *o, PyObject *none)
 
 static PyObject *reader_labels(PyObject *o, PyObject *none)
 {
-    struct slimset_reader *r = enter(o);
+    struct slimset_reader *r = core_enter(o);
     struct slimset_info info;
     struct slimset_error err;
     enum slimset_status st = SLIMSET_OK;
@@ -329,330 +317,11 @@ static PyObject *reader_labels(PyObject *o, PyObject *none)
         }
         Py_END_ALLOW_THREADS
     }
-    leave(o);
+    core_leave(o);
     if (st == SLIMSET_OK)
         return all;
     Py_XDECREF(all);
-    return fail(st, &err);
-}
-
-/* --- one sample ----------------------------------------------------------------------------------- */
-
-static PyObject *reader_sample(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    struct slimset_sample_view s;
-    struct slimset_error err;
-    struct slimset_reader *r;
-    if (!PyArg_ParseTuple(args, "K", &i) || (r = enter(o)) == NULL)
-        return NULL;
-    enum slimset_status st = slimset_reader_sample(r, i, &s, &err);
-    leave(o);
-    if (st != SLIMSET_OK)
-        return fail(st, &err);
-    return Py_BuildValue("NNNiN", text_of(s.key), text_of(s.split), text_of(s.class_name), (int)s.cls, text_of(s.part_name));
-}
-
-static PyObject *reader_fields(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    struct slimset_sample_view s;
-    struct slimset_field_view f;
-    struct slimset_error err;
-    struct slimset_reader *r;
-    if (!PyArg_ParseTuple(args, "K", &i) || (r = enter(o)) == NULL)
-        return NULL;
-    PyObject *names = NULL;
-    enum slimset_status st = slimset_reader_sample(r, i, &s, &err);
-    if (st == SLIMSET_OK)
-        names = PyList_New(0);
-    for (uint32_t k = 0; names != NULL && st == SLIMSET_OK && k < s.n_fields; k++) {
-        st = slimset_reader_field(r, i, k, &f, &err);
-        if (st != SLIMSET_OK)
-            break;
-        PyObject *item = Py_BuildValue("NsIIIII", text_of(f.name), f.role != NULL ? f.role : "", (unsigned)f.w, (unsigned)f.h,
-                                       (unsigned)f.channels, (unsigned)f.bits, (unsigned)f.orientation);
-        if (item == NULL || PyList_Append(names, item) != 0)
-            Py_CLEAR(names);
-        Py_XDECREF(item);
-    }
-    leave(o);
-    if (st == SLIMSET_OK)
-        return names;
-    Py_XDECREF(names);
-    return fail(st, &err);
-}
-
-static PyObject *reader_find(PyObject *o, PyObject *args)
-{
-    PyObject *key, *bytes;
-    struct slimset_error err;
-    struct slimset_reader *r;
-    uint64_t i = 0;
-    if (!PyArg_ParseTuple(args, "O", &key) || (bytes = bytes_of(key)) == NULL)
-        return NULL;
-    if ((r = enter(o)) == NULL) {
-        Py_DECREF(bytes);
-        return NULL;
-    }
-    enum slimset_status st = slimset_reader_find(r, PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes), &i, &err);
-    leave(o);
-    Py_DECREF(bytes);
-    return st == SLIMSET_OK ? PyLong_FromUnsignedLongLong(i) : fail(st, &err);
-}
-
-/* Field `name` of sample i; None: the first image. */
-static enum slimset_status field_number(struct slimset_reader *r, uint64_t i, const char *name, size_t n, uint32_t *k,
-                                        struct slimset_field_view *f, struct slimset_error *err)
-{
-    enum slimset_status st;
-    if (name != NULL) {
-        st = slimset_reader_field_named(r, i, name, n, k, err);
-        return st == SLIMSET_OK ? slimset_reader_field(r, i, *k, f, err) : st;
-    }
-    struct slimset_sample_view s;
-    st = slimset_reader_sample(r, i, &s, err);
-    for (*k = 0; st == SLIMSET_OK && *k < s.n_fields; (*k)++) {
-        st = slimset_reader_field(r, i, *k, f, err);
-        if (st == SLIMSET_OK && f->role != NULL && strcmp(f->role, "image") == 0)
-            return SLIMSET_OK;
-    }
-    if (st != SLIMSET_OK)
-        return st;
-    err->status = SLIMSET_NOT_FOUND;
-    snprintf(err->text, sizeof err->text, "the sample %.*s has no image", (int)(s.key.n < 300 ? s.key.n : 300), s.key.bytes);
-    return SLIMSET_NOT_FOUND;
-}
-
-/* A field found for a call: enter, name, number. Undo with field_done. */
-struct found {
-    struct slimset_reader *r;
-    PyObject *name; /* bytes, or NULL */
-    uint32_t k;
-    struct slimset_field_view f;
-};
-
-static bool field_begin(PyObject *o, unsigned long long i, PyObject *name, struct found *to)
-{
-    struct slimset_error err;
-    *to = (struct found){0};
-    if (name != Py_None && (to->name = bytes_of(name)) == NULL)
-        return false;
-    to->r = enter(o);
-    enum slimset_status st = SLIMSET_OK;
-    if (to->r != NULL)
-        st = field_number(to->r, i, to->name != NULL ? PyBytes_AsString(to->name) : NULL,
-                          to->name != NULL ? (size_t)PyBytes_Size(to->name) : 0, &to->k, &to->f, &err);
-    if (to->r != NULL && st == SLIMSET_OK)
-        return true;
-    if (to->r != NULL) {
-        leave(o);
-        fail(st, &err);
-    }
-    Py_XDECREF(to->name);
-    return false;
-}
-
-static void field_done(PyObject *o, struct found *f)
-{
-    leave(o);
-    Py_XDECREF(f->name);
-}
-
-static PyObject *reader_read(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    PyObject *name, *bytes;
-    struct found f;
-    struct slimset_error err;
-    enum slimset_status st = SLIMSET_OK;
-    size_t n = 0;
-    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !field_begin(o, i, name, &f))
-        return NULL;
-    bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)f.f.bytes);
-    if (bytes != NULL) {
-        char *to = PyBytes_AsString(bytes);
-        Py_BEGIN_ALLOW_THREADS
-        st = slimset_reader_read(f.r, i, f.k, to, f.f.bytes, &n, &err);
-        Py_END_ALLOW_THREADS
-    }
-    field_done(o, &f);
-    if (st == SLIMSET_OK)
-        return bytes;
-    Py_XDECREF(bytes);
-    return fail(st, &err);
-}
-
-static PyObject *reader_decode(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    unsigned channels, chw, scale, min_w, min_h, x, y, w, h;
-    PyObject *name;
-    struct found f;
-    struct slimset_decode_options options;
-    struct slimset_pixels px = {0};
-    struct slimset_error err;
-    enum slimset_status st;
-    if (!PyArg_ParseTuple(args, "KOIIIIIIIII", &i, &name, &channels, &chw, &scale, &min_w, &min_h, &x, &y, &w, &h) ||
-        !field_begin(o, i, name, &f))
-        return NULL;
-    slimset_decode_options_init(&options);
-    options.channels = (uint8_t)channels;
-    options.layout = chw ? SLIMSET_CHW : SLIMSET_HWC;
-    options.scale = (uint8_t)scale;
-    options.min_w = min_w;
-    options.min_h = min_h;
-    options.crop = (struct slimset_box){x, y, w, h};
-    /* A guess by the index; what is too little is said by the decoder, which looks at the header. */
-    size_t cap = (size_t)(w != 0 ? w : f.f.w) * (h != 0 ? h : f.f.h) * (channels != 0 ? channels : f.f.channels) *
-                 (f.f.bits > 8 ? 2 : 1);
-    if (cap > (size_t)1 << 32 || scale > 1 || min_w != 0)
-        cap = 0;
-    PyObject *pixels = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)cap);
-    for (int tries = 0;; tries++) {
-        char *to = pixels != NULL ? PyByteArray_AsString(pixels) : NULL;
-        if (to == NULL)
-            break;
-        Py_BEGIN_ALLOW_THREADS
-        st = slimset_reader_decode(f.r, i, f.k, &options, to, cap, &px, &err);
-        Py_END_ALLOW_THREADS
-        if (st == SLIMSET_OK && px.bytes != cap && PyByteArray_Resize(pixels, (Py_ssize_t)px.bytes) != 0)
-            Py_CLEAR(pixels);
-        if (st == SLIMSET_OK)
-            break;
-        bool more = st == SLIMSET_LIMIT && tries == 0 && px.bytes > cap;
-        if (!more)
-            fail(st, &err);
-        if (!more || PyByteArray_Resize(pixels, (Py_ssize_t)px.bytes) != 0)
-            Py_CLEAR(pixels);
-        cap = px.bytes;
-    }
-    field_done(o, &f);
-    return pixels == NULL ? NULL : Py_BuildValue("NIIII", pixels, px.h, px.w, (unsigned)px.channels, (unsigned)px.bits);
-}
-
-static PyObject *reader_decode_size(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    PyObject *name;
-    struct found f;
-    struct slimset_pixels px = {0};
-    struct slimset_error err;
-    enum slimset_status st = SLIMSET_OK;
-    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !field_begin(o, i, name, &f))
-        return NULL;
-    if (f.f.orientation > 1 || f.f.w == 0 || f.f.h == 0) { /* the index has the size of the upright picture */
-        Py_BEGIN_ALLOW_THREADS
-        st = slimset_reader_decode_size(f.r, i, f.k, NULL, &px, &err);
-        Py_END_ALLOW_THREADS
-    } else {
-        px.w = f.f.w;
-        px.h = f.f.h;
-    }
-    field_done(o, &f);
-    return st == SLIMSET_OK ? Py_BuildValue("II", px.h, px.w) : fail(st, &err);
-}
-
-static PyObject *reader_decode_batch(PyObject *o, PyObject *args)
-{
-    PyObject *samples, *name, *boxes;
-    unsigned w, h, fit, channels, chw, fast, nearest, threads;
-    unsigned long long address, cap;
-    struct slimset_resize_options options;
-    struct slimset_reader *r;
-    struct slimset_error err;
-    enum slimset_status st;
-    size_t failed = 0;
-    if (!PyArg_ParseTuple(args, "SOIIIIIIIOIKK", &samples, &name, &w, &h, &fit, &channels, &chw, &fast, &nearest, &boxes, &threads,
-                          &address, &cap))
-        return NULL;
-    size_t n = (size_t)PyBytes_Size(samples) / sizeof(uint64_t);
-    if (boxes != Py_None && (!PyBytes_Check(boxes) || (size_t)PyBytes_Size(boxes) != n * sizeof(struct slimset_box)))
-        return PyErr_SetString(PyExc_ValueError, "one box for each sample is wanted"), NULL;
-    PyObject *field = name != Py_None ? bytes_of(name) : NULL;
-    if (name != Py_None && field == NULL)
-        return NULL;
-    if ((r = enter(o)) == NULL) {
-        Py_XDECREF(field);
-        return NULL;
-    }
-    slimset_resize_options_init(&options);
-    options.w = w;
-    options.h = h;
-    options.fit = (enum slimset_fit)fit;
-    options.channels = (uint8_t)channels;
-    options.layout = chw ? SLIMSET_CHW : SLIMSET_HWC;
-    options.fast = fast != 0;
-    options.nearest = nearest != 0;
-    const uint64_t *list = (const uint64_t *)(const void *)PyBytes_AsString(samples);
-    const struct slimset_box *box = boxes != Py_None ? (const struct slimset_box *)(const void *)PyBytes_AsString(boxes) : NULL;
-    const char *field_name = field != NULL ? PyBytes_AsString(field) : NULL;
-    size_t field_n = field != NULL ? (size_t)PyBytes_Size(field) : 0;
-    Py_BEGIN_ALLOW_THREADS
-    st = slimset_reader_decode_batch(r, list, n, field_name, field_n, &options, box, threads, (void *)(uintptr_t)address,
-                                     (size_t)cap, &failed, &err);
-    Py_END_ALLOW_THREADS
-    leave(o);
-    Py_XDECREF(field);
-    if (st != SLIMSET_OK)
-        return fail(st, &err);
-    Py_RETURN_NONE;
-}
-
-static PyObject *reader_array(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    PyObject *name, *data = NULL, *shape = NULL;
-    struct found f;
-    struct slimset_array a = {0};
-    struct slimset_error err;
-    enum slimset_status st;
-    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !field_begin(o, i, name, &f))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = slimset_reader_array(f.r, i, f.k, &a, NULL, 0, &err);
-    Py_END_ALLOW_THREADS
-    if (st == SLIMSET_OK || (st == SLIMSET_LIMIT && a.bytes > 0)) {
-        data = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)a.bytes);
-        char *to = data != NULL ? PyByteArray_AsString(data) : NULL;
-        st = SLIMSET_OK;
-        if (to != NULL && a.bytes > 0) {
-            Py_BEGIN_ALLOW_THREADS
-            st = slimset_reader_array(f.r, i, f.k, &a, to, a.bytes, &err);
-            Py_END_ALLOW_THREADS
-        }
-    }
-    field_done(o, &f);
-    if (st != SLIMSET_OK) {
-        Py_XDECREF(data);
-        return fail(st, &err);
-    }
-    if (data == NULL || (shape = PyTuple_New(a.dims)) == NULL) {
-        Py_XDECREF(data);
-        return NULL;
-    }
-    for (uint32_t k = 0; k < a.dims; k++)
-        PyTuple_SetItem(shape, k, PyLong_FromUnsignedLongLong(a.shape[k]));
-    return Py_BuildValue("NsNN", data, a.dtype, shape, PyBool_FromLong(a.fortran));
-}
-
-static PyObject *reader_prefetch(PyObject *o, PyObject *args)
-{
-    PyObject *samples;
-    struct slimset_error err;
-    struct slimset_reader *r;
-    enum slimset_status st;
-    if (!PyArg_ParseTuple(args, "S", &samples) || (r = enter(o)) == NULL)
-        return NULL;
-    const uint64_t *list = (const uint64_t *)(const void *)PyBytes_AsString(samples);
-    size_t n = (size_t)PyBytes_Size(samples) / sizeof *list;
-    Py_BEGIN_ALLOW_THREADS
-    st = slimset_reader_prefetch(r, list, n, &err);
-    Py_END_ALLOW_THREADS
-    leave(o);
-    if (st != SLIMSET_OK)
-        return fail(st, &err);
-    Py_RETURN_NONE;
+    return core_fail(st, &err);
 }
 
 /* --- the module ----------------------------------------------------------------------------------- */
@@ -671,7 +340,7 @@ static PyObject *preload_drop(PyObject *module, PyObject *args)
     st = slimset_preload_drop(name, &bytes, &err);
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
-    return st == SLIMSET_OK ? PyLong_FromUnsignedLongLong(bytes) : fail(st, &err);
+    return st == SLIMSET_OK ? PyLong_FromUnsignedLongLong(bytes) : core_fail(st, &err);
 }
 
 static PyMethodDef reader_methods[] = {
@@ -683,15 +352,15 @@ static PyMethodDef reader_methods[] = {
     {"parts", reader_parts, METH_NOARGS, "[(file, split, first sample, samples, bytes)]"},
     {"rows", reader_rows, METH_NOARGS, "(rows, keys)"},
     {"labels", reader_labels, METH_NOARGS, "int32 for each sample"},
-    {"sample", reader_sample, METH_VARARGS, "(key, split, class, label, file)"},
-    {"fields", reader_fields, METH_VARARGS, "[(name, role, w, h, channels, bits, orientation)]"},
-    {"find", reader_find, METH_VARARGS, NULL},
-    {"read", reader_read, METH_VARARGS, NULL},
-    {"decode", reader_decode, METH_VARARGS, "(pixels, h, w, channels, bits)"},
-    {"decode_size", reader_decode_size, METH_VARARGS, "(h, w)"},
-    {"decode_batch", reader_decode_batch, METH_VARARGS, NULL},
-    {"array", reader_array, METH_VARARGS, "(data, dtype, shape, fortran)"},
-    {"prefetch", reader_prefetch, METH_VARARGS, NULL},
+    {"sample", core_sample, METH_VARARGS, "(key, split, class, label, file)"},
+    {"fields", core_fields, METH_VARARGS, "[(name, role, w, h, channels, bits, orientation)]"},
+    {"find", core_find, METH_VARARGS, NULL},
+    {"read", core_read, METH_VARARGS, NULL},
+    {"decode", core_decode, METH_VARARGS, "(pixels, h, w, channels, bits)"},
+    {"decode_size", core_decode_size, METH_VARARGS, "(h, w)"},
+    {"decode_batch", core_decode_batch, METH_VARARGS, NULL},
+    {"array", core_array, METH_VARARGS, "(data, dtype, shape, fortran)"},
+    {"prefetch", core_prefetch, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -712,6 +381,7 @@ static PyType_Spec reader_spec = {
 
 static PyMethodDef module_methods[] = {
     {"preload_drop", preload_drop, METH_VARARGS, NULL},
+    {"array_from", core_array_from, METH_VARARGS, "(header, data) of the bytes of a stored array"},
     {NULL, NULL, 0, NULL},
 };
 
