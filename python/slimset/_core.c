@@ -381,7 +381,7 @@ static PyType_Spec reader_spec = {
 
 static PyMethodDef module_methods[] = {
     {"preload_drop", preload_drop, METH_VARARGS, NULL},
-    {"array_from", core_array_from, METH_VARARGS, "(header, data) of the bytes of a stored array"},
+    {"array_from", core_array_from, METH_VARARGS, "(data, dtype, shape, fortran)"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -409,6 +409,8 @@ static bool take_errors(void)
     Py_XDECREF(errors);
     return errors != NULL;
 }
+
+PyMODINIT_FUNC PyInit__core(void);
 
 PyMODINIT_FUNC PyInit__core(void)
 {

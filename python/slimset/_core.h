@@ -31,6 +31,16 @@ void core_leave(PyObject *o);
 PyObject *core_text(struct slimset_text t);
 PyObject *core_bytes(PyObject *text);
 
+/* A field found for a call: enter, name, number (None: the first image). False with an exception; undo with core_field_done. */
+struct found {
+    struct slimset_reader *r;
+    PyObject *name; /* bytes, or NULL */
+    uint32_t k;
+    struct slimset_field_view f;
+};
+bool core_field_begin(PyObject *o, unsigned long long i, PyObject *name, struct found *to);
+void core_field_done(PyObject *o, struct found *f);
+
 /* _fields.c */
 PyObject *core_sample(PyObject *o, PyObject *args);
 PyObject *core_fields(PyObject *o, PyObject *args);
@@ -39,10 +49,10 @@ PyObject *core_read(PyObject *o, PyObject *args);
 PyObject *core_decode(PyObject *o, PyObject *args);
 PyObject *core_decode_size(PyObject *o, PyObject *args);
 PyObject *core_decode_batch(PyObject *o, PyObject *args);
-PyObject *core_array(PyObject *o, PyObject *args);
 PyObject *core_prefetch(PyObject *o, PyObject *args);
 
-/* _array.c: a function of the module. */
+/* _array.c: a method, and a function of the module. */
+PyObject *core_array(PyObject *o, PyObject *args);
 PyObject *core_array_from(PyObject *module, PyObject *args);
 
 #endif

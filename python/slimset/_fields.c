@@ -93,15 +93,7 @@ static enum slimset_status field_number(struct slimset_reader *r, uint64_t i, co
     return SLIMSET_NOT_FOUND;
 }
 
-/* A field found for a call: enter, name, number. Undo with field_done. */
-struct found {
-    struct slimset_reader *r;
-    PyObject *name; /* bytes, or NULL */
-    uint32_t k;
-    struct slimset_field_view f;
-};
-
-static bool field_begin(PyObject *o, unsigned long long i, PyObject *name, struct found *to)
+bool core_field_begin(PyObject *o, unsigned long long i, PyObject *name, struct found *to)
 {
     struct slimset_error err;
     *to = (struct found){0};
@@ -122,7 +114,7 @@ static bool field_begin(PyObject *o, unsigned long long i, PyObject *name, struc
     return false;
 }
 
-static void field_done(PyObject *o, struct found *f)
+void core_field_done(PyObject *o, struct found *f)
 {
     core_leave(o);
     Py_XDECREF(f->name);
@@ -136,7 +128,7 @@ PyObject *core_read(PyObject *o, PyObject *args)
     struct slimset_error err;
     enum slimset_status st = SLIMSET_OK;
     size_t n = 0;
-    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !field_begin(o, i, name, &f))
+    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !core_field_begin(o, i, name, &f))
         return NULL;
     bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)f.f.bytes);
     if (bytes != NULL) {
@@ -145,7 +137,7 @@ PyObject *core_read(PyObject *o, PyObject *args)
         st = slimset_reader_read(f.r, i, f.k, to, f.f.bytes, &n, &err);
         Py_END_ALLOW_THREADS
     }
-    field_done(o, &f);
+    core_field_done(o, &f);
     if (st == SLIMSET_OK)
         return bytes;
     Py_XDECREF(bytes);
@@ -163,7 +155,7 @@ PyObject *core_decode(PyObject *o, PyObject *args)
     struct slimset_error err;
     enum slimset_status st;
     if (!PyArg_ParseTuple(args, "KOIIIIIIIII", &i, &name, &channels, &chw, &scale, &min_w, &min_h, &x, &y, &w, &h) ||
-        !field_begin(o, i, name, &f))
+        !core_field_begin(o, i, name, &f))
         return NULL;
     slimset_decode_options_init(&options);
     options.channels = (uint8_t)channels;
@@ -196,7 +188,7 @@ PyObject *core_decode(PyObject *o, PyObject *args)
             Py_CLEAR(pixels);
         cap = px.bytes;
     }
-    field_done(o, &f);
+    core_field_done(o, &f);
     return pixels == NULL ? NULL : Py_BuildValue("NIIII", pixels, px.h, px.w, (unsigned)px.channels, (unsigned)px.bits);
 }
 
@@ -208,7 +200,7 @@ PyObject *core_decode_size(PyObject *o, PyObject *args)
     struct slimset_pixels px = {0};
     struct slimset_error err;
     enum slimset_status st = SLIMSET_OK;
-    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !field_begin(o, i, name, &f))
+    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !core_field_begin(o, i, name, &f))
         return NULL;
     if (f.f.orientation > 1 || f.f.w == 0 || f.f.h == 0) { /* the index has the size of the upright picture */
         Py_BEGIN_ALLOW_THREADS
@@ -218,7 +210,7 @@ PyObject *core_decode_size(PyObject *o, PyObject *args)
         px.w = f.f.w;
         px.h = f.f.h;
     }
-    field_done(o, &f);
+    core_field_done(o, &f);
     return st == SLIMSET_OK ? Py_BuildValue("II", px.h, px.w) : core_fail(st, &err);
 }
 
@@ -266,43 +258,6 @@ PyObject *core_decode_batch(PyObject *o, PyObject *args)
     if (st != SLIMSET_OK)
         return core_fail(st, &err);
     Py_RETURN_NONE;
-}
-
-PyObject *core_array(PyObject *o, PyObject *args)
-{
-    unsigned long long i;
-    PyObject *name, *data = NULL, *shape = NULL;
-    struct found f;
-    struct slimset_array a = {0};
-    struct slimset_error err;
-    enum slimset_status st;
-    if (!PyArg_ParseTuple(args, "KO", &i, &name) || !field_begin(o, i, name, &f))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = slimset_reader_array(f.r, i, f.k, &a, NULL, 0, &err);
-    Py_END_ALLOW_THREADS
-    if (st == SLIMSET_OK || (st == SLIMSET_LIMIT && a.bytes > 0)) {
-        data = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)a.bytes);
-        char *to = data != NULL ? PyByteArray_AsString(data) : NULL;
-        st = SLIMSET_OK;
-        if (to != NULL && a.bytes > 0) {
-            Py_BEGIN_ALLOW_THREADS
-            st = slimset_reader_array(f.r, i, f.k, &a, to, a.bytes, &err);
-            Py_END_ALLOW_THREADS
-        }
-    }
-    field_done(o, &f);
-    if (st != SLIMSET_OK) {
-        Py_XDECREF(data);
-        return core_fail(st, &err);
-    }
-    if (data == NULL || (shape = PyTuple_New(a.dims)) == NULL) {
-        Py_XDECREF(data);
-        return NULL;
-    }
-    for (uint32_t k = 0; k < a.dims; k++)
-        PyTuple_SetItem(shape, k, PyLong_FromUnsignedLongLong(a.shape[k]));
-    return Py_BuildValue("NsNN", data, a.dtype, shape, PyBool_FromLong(a.fortran));
 }
 
 PyObject *core_prefetch(PyObject *o, PyObject *args)

@@ -6,7 +6,6 @@
 
 The module itself is the handler; slimset.wds.decode is the function.
 """
-import io
 import sys
 import types
 from typing import Any, Optional
@@ -14,7 +13,6 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _core
-from .errors import InputError
 
 
 def decode(key: str, data: bytes) -> Optional[np.ndarray]:
@@ -22,13 +20,7 @@ def decode(key: str, data: bytes) -> Optional[np.ndarray]:
     other handlers. Raises slimset.InputError or slimset.DamagedError."""
     if not key.lower().endswith((".npy.zst", ".npy.blosc")):
         return None
-    header, values = _core.array_from(data, key.lower().endswith(".blosc"))
-    text = io.BytesIO(header)
-    version = np.lib.format.read_magic(text)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(text)
-    if dtype.hasobject:
-        raise InputError("an array of Python objects is not read")
+    values, dtype, shape, fortran = _core.array_from(data, key)
     return np.frombuffer(values, dtype).reshape(shape, order="F" if fortran else "C")
 
 

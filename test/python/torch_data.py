@@ -12,7 +12,8 @@ from PIL import Image
 
 import slimset
 import slimset.torch
-from _frame import ls, main, members, pack, photos, python, raises
+import slimset.wds
+from _frame import ls, main, members, pack, photos, python, raises, write
 
 LOADER = """
 import hashlib, json, sys
@@ -192,6 +193,51 @@ def test_errors_cross_processes():
         f.write(b"\0" * 40)
     with raises(slimset.DamagedError, shard, data.data[3].key):
         list(torch.utils.data.DataLoader(data, batch_size=4, num_workers=1))
+
+
+WDS = """
+import glob, io, json, sys
+import numpy as np
+import slimset.wds, webdataset as wds
+urls = sorted(glob.glob(sys.argv[1] + "/*.tar"))
+out = {}
+for s in wds.WebDataset(urls, shardshuffle=False).decode(slimset.wds):
+    name = next(k for k in s if k.startswith("npy"))
+    a = s[name]
+    assert isinstance(a, np.ndarray) and a.flags.writeable, (name, type(a))
+    want = np.load(f"src/{s['__key__']}.npy")
+    assert a.dtype == want.dtype and a.shape == want.shape and np.array_equal(a, want), (name, a.dtype, a.shape)
+    assert isinstance(s["txt"], str)  # what is none of ours is left to the others
+    out[name] = out.get(name, 0) + 1
+print(json.dumps(out))
+"""
+
+
+def test_arrays_through_webdataset_and_ours():
+    rng = np.random.default_rng(2)
+    for i in range(6):
+        a = np.cumsum(rng.integers(-2, 3, (40, 50)), 1).astype("<f4") if i % 2 else rng.integers(0, 9, (7, 30, 4)).astype("<i2")
+        os.makedirs("src", exist_ok=True)
+        np.save(f"src/{i}.npy", np.asfortranarray(a) if i == 4 else a)
+        write(f"src/{i}.txt", b"words")
+    seen = set()
+    for codec in ("zstd", "blosc:bitshuffle", "npy"):
+        pack("src", "-o", codec[:4], "--array-codec", codec)
+        data = slimset.open(codec[:4])
+        for s in data:
+            name = next(f for f in s if f.startswith("npy"))
+            want = np.load(f"src/{s.key}.npy")
+            got = s.decode(name)
+            assert got.dtype == want.dtype and np.array_equal(got, want) and got.flags.writeable, (codec, s.key)
+            seen.add(name)
+        if codec != "npy":
+            assert python(WDS, codec[:4]) == {name: 6}
+        whole = slimset.torch.Dataset(codec[:4], decode="numpy")[0]
+        assert isinstance(whole[name], np.ndarray) and whole["txt"] == b"words"
+    assert seen == {"npy.zst", "npy.blosc", "npy"}, seen
+    with raises(slimset.Error):
+        slimset.wds.decode(".npy.zst", b"nonsense")
+    assert slimset.wds.decode(".jpg", b"x") is None
 
 
 main([v for k, v in sorted(globals().items()) if k.startswith("test_")])
