@@ -150,12 +150,12 @@ def find_programs(build, python, in_process):
             found.append(Program("unit", source, [python, source] + ([os.path.join(build, name)] if name else [])))
     for suite, pattern in (("cli", "test/cli/run.py"), ("pack", "test/pack/*.py"), ("traps", "test/traps/*.py"),
                            ("crash", "test/crash/*.py"),
-                           ("clients", "test/clients/*.py"), ("python", "test/python/*.py")):
+                           ("stock", "test/stock/*.py"), ("python", "test/python/*.py")):
         for source in sorted(glob.glob(os.path.join(ROOT, pattern))):
             if os.path.basename(source).startswith("_"):
                 continue  # a module for the others
             # The sandbox and sanitizers do not go together: only scripts that can ask for --in-process.
-            if in_process and suite in ("pack", "traps", "crash", "clients", "python") and "SLIMSET_IN_PROCESS" not in text_of(source):
+            if in_process and suite in ("pack", "traps", "crash", "stock", "python") and "SLIMSET_IN_PROCESS" not in text_of(source):
                 continue
             found.append(Program(suite, source, [python, source]))
     # Fuzz targets carry their own sanitizers: once is enough.

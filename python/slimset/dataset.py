@@ -362,9 +362,10 @@ def _numbers(indices: Indices, n: int, path: str) -> np.ndarray:
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise ValueError("a list of sample numbers is wanted")
     numbers = numbers.astype(np.int64)
+    outside = (numbers < -n) | (numbers >= n)
+    if outside.any():
+        raise NotFoundError(f"{path}: there is no sample {numbers[outside][0]}, there are {n}")
     numbers = np.where(numbers < 0, numbers + n, numbers)
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= n):
-        raise NotFoundError(f"{path}: there is no sample {int(numbers.max() if numbers.max() >= n else numbers.min())}, there are {n}")
     return numbers.astype(np.uint64)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame of test/clients, with the package."""
+"""The frame of test/stock, with the package."""
 import importlib.util
 import os
 
-_spec = importlib.util.spec_from_file_location("clients_frame", os.path.join(os.path.dirname(__file__), "../clients/_frame.py"))
-_clients = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_clients)
-globals().update({k: v for k, v in vars(_clients).items() if not k.startswith("__")})
+_spec = importlib.util.spec_from_file_location("stock_frame", os.path.join(os.path.dirname(__file__), "../stock/_frame.py"))
+_stock = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_stock)
+globals().update({k: v for k, v in vars(_stock).items() if not k.startswith("__")})
 
 
 def raises(kind, *words):
