@@ -265,16 +265,17 @@ static enum slimset_status first_bytes(void *arg, const uint8_t *first, size_t n
 static enum slimset_status store_spilled(struct shard_writer *w, const char *key, size_t key_n, const char *field, int spill_fd,
                                          const struct item_field *f, struct slimset_field *to, struct slimset_error *err)
 {
-    char name[KEYS_TEXT_MAX + 128];
-    size_t len = (size_t)snprintf(name, sizeof name, "%.*s%s%s", (int)key_n, key, field[0] != '\0' ? "." : "", field);
+    char name[DATASET_PATH_MAX];
     struct shard_content *c = &w->content;
+    if (!dataset_path(key, key_n, field, strlen(field), name))
+        return err_set(err, SLIMSET_INTERNAL, "%.*s.%s is no name below OUT", (int)(key_n < 300 ? key_n : 300), key, field);
     to->bytes = f->payload_bytes;
     enum slimset_status st = keep_text(c, field, strlen(field), &to->name, err);
     if (st != SLIMSET_OK)
         return st;
     if (!is_tree(w)) {
         struct item_field copy = *f;
-        return tar_append_file(&w->tar, name, len, spill_fd, f->spill_at, f->payload_bytes, first_bytes, &copy, &to->offset, &to->hash, err);
+        return tar_append_file(&w->tar, name, strlen(name), spill_fd, f->spill_at, f->payload_bytes, first_bytes, &copy, &to->offset, &to->hash, err);
     }
     st = tree_spilled(w, name, spill_fd, f, &to->hash, err);
     c->parts[c->n_parts - 1].bytes += f->payload_bytes;

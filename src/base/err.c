@@ -15,6 +15,9 @@ static enum slimset_status set(struct slimset_error *err, enum slimset_status st
     int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
     if (os_errno != 0 && n >= 0 && (size_t)n < sizeof err->text)
         snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(os_errno));
+    for (char *c = err->text; *c != '\0'; c++) /* one line, whatever bytes of an input are in it */
+        if ((unsigned char)*c < 0x20)
+            *c = '?';
     return status;
 }
 

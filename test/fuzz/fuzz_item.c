@@ -42,6 +42,8 @@ static uint64_t convert(struct converter *c, const struct item_request *req, int
         fprintf(stderr, "%s\n", err.text);
     MUST(st == SLIMSET_OK);
     const struct item_answer *a = (const struct item_answer *)(const void *)blob.data;
+    if (a->status == SLIMSET_INTERNAL)
+        fprintf(stderr, "internal: %.*s\n", (int)a->text_bytes, item_text(a));
     MUST(a->status == SLIMSET_OK || a->status == SLIMSET_BAD_INPUT || a->status == SLIMSET_NEED_SLOW);
     uint64_t hash = hash_bytes(blob.data, blob.len);
     buf_fini(&blob);
@@ -62,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         struct item_input *in = &req.input[i];
         bool odd = p[0] & 128; /* a request that does not fit its file */
         *in = (struct item_input){.offset = odd ? p[4] * 16u : 0, .packed_bytes = odd ? p[5] * 64u : bytes,
-                                  .bytes = odd ? p[6] * 256u : bytes, .role = p[0] % 7, .codec = p[1] % 8,
+                                  .bytes = odd ? p[6] * 256u : bytes, .role = p[0] % 7,
+                                  .codec = p[1] % (p[0] % 7 == SLIMSET_ROLE_ARRAY ? 8u : 5u),
                                   .deflated = p[2] & 1, .zip_local = p[2] >> 1 & 1, .has_crc = p[2] >> 2 & 1,
                                   .known_bytes = p[2] >> 3 & 1, .flags = p[3] & 3, .crc32 = p[5]};
     }

@@ -22,6 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     memcpy(&req, data + 1, got);
     if (!request_is_sane(&req, got, n_fds))
         return 0;
+    req.has_spill = 0; /* its file would be another one each time */
     MUST(req.slot < WORKER_SLOTS && req.n_inputs >= 1 && req.n_inputs <= ITEM_INPUTS_MAX && req.n_fds == n_fds);
     int fds[4] = {-1, -1, -1, -1};
     for (unsigned i = 0; i < n_fds; i++)

@@ -245,7 +245,7 @@ def lister_records():
 
 def main():
     random.seed(1)
-    for target in ("sniff", "png", "jpeg", "bmp", "zip", "tar", "spool", "npy", "answer", "lister", "index", "keys", "recipe", "item",
+    for target in ("sniff", "png", "jpeg", "bmp", "zip", "tar", "spool", "npy", "answer", "lister", "index", "keys", "recipe", "item", "config",
                    "worker"):
         folder = os.path.join(CORPUS, target)
         if os.path.isdir(folder):
@@ -257,6 +257,7 @@ def main():
     for target, files in groups.items():
         for name, data in files.items():
             put(target, name, data)
+    put("config", "all", b'# c\nresize = long:512\nlossless=yes\n\n[rule "*_mask.png"]\nrole = mask\n[field depth]\npattern = "d/{}.\\"png"\n')
     put("keys", "names", b"\0a/0001.jpg\na/0001.seg.png\nb/IM.0\nb/IM.1\n.hidden/x y.jpg\nn\xff.b.c.tar.gz\n" + b"l" * 300 + b".jpg\n")
     put("keys", "wds", b"\1k/0001.jpg\nk/0001.cls\nk/0002.jpg\n")
     put("keys", "prefix", b"\2a.jpg\nA.JPG\na.png\n")
