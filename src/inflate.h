@@ -3,7 +3,8 @@
  * The door to decompression of PNG's image data: a deflate stream with its Adler-32 behind it (the
  * two bytes of the zlib header are the caller's to look at), in pieces, and the CRC of chunks. Two
  * files stand behind it: inflate_isal.c over ISA-L for the program, inflate.c, which needs nothing,
- * for libslimset. What they accept and what they give is the same.
+ * for libslimset. What they give is the same. What they accept differs in streams that no encoder
+ * writes: inflate.c is as strict as zlib, ISA-L lets some incomplete codes pass.
  */
 #ifndef INFLATE_H
 #define INFLATE_H

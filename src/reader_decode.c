@@ -335,11 +335,10 @@ static void answer(const struct job *j, struct slimset_pixels *pixels)
                                       .bytes = j->bytes};
 }
 
-/* pixels alone when size_only. */
-static enum slimset_status decode(struct reader_decoder *d, const struct coded *c,
-                                  const struct slimset_decode_options *o, uint8_t *buf, size_t cap,
-                                  bool size_only, struct slimset_pixels *pixels,
-                                  struct slimset_error *err)
+enum slimset_status reader_decoder_decode(struct reader_decoder *d, const struct coded *c,
+                                          const struct slimset_decode_options *o, void *buf,
+                                          size_t cap, bool size_only, struct slimset_pixels *pixels,
+                                          struct slimset_error *err)
 {
     struct job j;
     enum slimset_status st = think(c, o, &j, err);
@@ -370,7 +369,8 @@ static enum slimset_status with_decoder(struct slimset_reader *r, uint64_t i, ui
     struct coded c = {0};
     enum slimset_status st = reader_decoder_open(r, d, i, k, &c, err);
     if (st == SLIMSET_OK) {
-        st = decode(d, &c, options != NULL ? options : &defaults, buf, cap, size_only, pixels, err);
+        st = reader_decoder_decode(d, &c, options != NULL ? options : &defaults, buf, cap,
+                                   size_only, pixels, err);
         if (st == SLIMSET_BAD_INPUT)
             st = reader_blame(r, i, k, err);
     }
@@ -407,8 +407,8 @@ enum slimset_status slimset_decode_bytes(const void *data, size_t n,
         return err_nomem(err, sizeof *d);
     enum slimset_status st = read_header(d, &c, err);
     if (st == SLIMSET_OK)
-        st = decode(d, &c, options != NULL ? options : &defaults, buf, cap, buf == NULL && cap == 0,
-                    pixels, err);
+        st = reader_decoder_decode(d, &c, options != NULL ? options : &defaults, buf, cap,
+                                   buf == NULL && cap == 0, pixels, err);
     reader_decoder_free(d);
     return st;
 }

@@ -48,6 +48,12 @@ enum slimset_status reader_decoder_planes(struct reader_decoder *d, const struct
  * is. How many channels there are in *n. */
 void reader_decoder_pick(struct reader_decoder *d, unsigned channels, const struct image_plane **picked, unsigned *n);
 
+/* What slimset_decode_bytes does, with a picture that is open. size_only: *pixels alone. */
+enum slimset_status reader_decoder_decode(struct reader_decoder *d, const struct coded *coded,
+                                          const struct slimset_decode_options *o, void *buf,
+                                          size_t cap, bool size_only, struct slimset_pixels *pixels,
+                                          struct slimset_error *err);
+
 /* One resampler for the thread; NULL without memory. */
 struct resampler *reader_decoder_resampler(struct reader_decoder *d);
 

@@ -178,6 +178,35 @@ static enum slimset_status centred(struct reader_decoder *d, const struct coded 
     return SLIMSET_OK;
 }
 
+/* Whether pixels need not move: the wanted size is that of the part that is shown, or a middle of it
+ * is wanted. *crop: where they are. */
+static bool as_they_are(const struct slimset_resize_options *o,
+                        const struct resample_region *region, struct slimset_box *crop)
+{
+    uint32_t w = (uint32_t)region->w, h = (uint32_t)region->h;
+    bool centre = o->fit == SLIMSET_FIT_CENTRE && w >= o->w && h >= o->h;
+    if (!centre && (region->w != o->w || region->h != o->h || region->x != floor(region->x) ||
+                    region->y != floor(region->y)))
+        return false;
+    *crop = (struct slimset_box){(uint32_t)region->x + (w - o->w) / 2,
+                                 (uint32_t)region->y + (h - o->h) / 2, o->w, o->h};
+    return true;
+}
+
+static enum slimset_status cut_out(struct reader_decoder *d, const struct coded *c,
+                                   const struct slimset_resize_options *o, struct slimset_box crop,
+                                   uint8_t *buf, size_t bytes, struct slimset_error *err)
+{
+    struct slimset_decode_options plain;
+    struct slimset_pixels px;
+    slimset_decode_options_init(&plain);
+    plain.channels = o->channels;
+    plain.layout = o->layout;
+    plain.scale = 1;
+    plain.crop = crop;
+    return reader_decoder_decode(d, c, &plain, buf, bytes, false, &px, err);
+}
+
 static enum slimset_status check_options(const struct slimset_resize_options *o, size_t *bytes,
                                          struct slimset_error *err)
 {
@@ -198,7 +227,7 @@ static enum slimset_status decode_one(struct slimset_reader *r, struct reader_de
                                       struct slimset_error *err)
 {
     struct coded c = {0};
-    struct resample_region region;
+    struct resample_region region = {0};
     enum slimset_status st = reader_decoder_open(r, d, i, k, &c, err);
     if (st == SLIMSET_OK && c.info.bits > 8)
         st = err_set(err, SLIMSET_USAGE, "a picture of 16 bits is not resized to 8");
@@ -213,7 +242,9 @@ static enum slimset_status decode_one(struct slimset_reader *r, struct reader_de
                             .channels = o->channels,
                             .bits = 8,
                             .layout = o->layout};
-    st = o->fit == SLIMSET_FIT_CENTRE ? centred(d, &c, o, &region, out, bytes, err)
+    struct slimset_box crop;
+    st = as_they_are(o, &region, &crop)   ? cut_out(d, &c, o, crop, buf, bytes, err)
+         : o->fit == SLIMSET_FIT_CENTRE ? centred(d, &c, o, &region, out, bytes, err)
                                       : resized(d, &c, o, &region, &out, err);
     return st == SLIMSET_BAD_INPUT ? reader_blame(r, i, k, err) : st;
 }

@@ -302,7 +302,8 @@ void slimset_resize_options_init(struct slimset_resize_options *options);
 
 /* Decoded and resized to exactly w x h x channels samples of 8 bits without gaps, cap at least
  * that many bytes (SLIMSET_LIMIT). box NULL: the whole picture. The filter is Lanczos-3 with
- * antialiasing, as Pillow's. 16-bit pictures: SLIMSET_USAGE. */
+ * antialiasing, as Pillow's. A box of the wanted size is a plain crop: the pixels of the whole
+ * picture, and no more of it decoded than it takes. 16-bit pictures: SLIMSET_USAGE. */
 enum slimset_status slimset_reader_decode_resized(struct slimset_reader *reader, uint64_t i,
                                                   uint32_t k,
                                                   const struct slimset_resize_options *options,

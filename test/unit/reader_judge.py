@@ -233,6 +233,20 @@ def main():
                 chw = tool.resize(i, field, tw, th, fit=2, layout=1)
                 close(chw.transpose(1, 2, 0), canvas, 0, f"{name} centre {tw}x{th} CHW")
 
+    def test_box_of_the_size():
+        """A box of the wanted size is cut out, not resampled."""
+        for i, field, name, data in pictures:
+            if "I16" in name:
+                continue
+            whole = tool.decode(i, field, 3)
+            h, w, _ = whole.shape
+            for _ in range(6):
+                tw, th = rng.randint(1, w), rng.randint(1, h)
+                x, y = rng.randint(0, w - tw), rng.randint(0, h - th)
+                for layout in (0, 1):
+                    got = tool.resize(i, field, tw, th, layout=layout, box=(x, y, tw, th))
+                    close(got.transpose(1, 2, 0) if layout else got, whole[y:y + th, x:x + tw], 0, f"{name} box {x},{y} {tw}x{th}")
+
     def test_alpha():
         """Colours that alpha hides do not bleed."""
         i, field, name, data = next(p for p in pictures if p[2] == "pRGBA.png")
