@@ -25,6 +25,12 @@ struct container_facts {
     bool has_metadata;  /* EXIF, XMP, text, comments */
     const uint8_t *icc; /* profile inside the file where it is contiguous, or NULL */
     size_t icc_bytes;
+    /* JPEG 2000 with a palette: its bytes, entry by entry, and the codestream of the indices. */
+    const uint8_t *palette; /* NULL: none */
+    uint16_t palette_n;
+    uint8_t palette_columns; /* 1 or 3 */
+    const uint8_t *codestream;
+    size_t codestream_bytes;
     uint32_t notes; /* NOTE_TAIL_BYTES, NOTE_WARNING, NOTE_FIRST_FRAME */
 };
 

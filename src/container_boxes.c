@@ -146,6 +146,34 @@ static enum slimset_status j2k_check(const uint8_t *c, uint64_t n, struct jp2 *j
     return err_bad(err, SLIMSET_REJECT_TRUNCATED, "JPEG 2000 ends before its last tile-part");
 }
 
+/* Entries, columns, bits of each column, and the table. */
+static enum slimset_status jp2_palette(const uint8_t *p, uint64_t len, struct container_facts *k,
+                                       struct slimset_error *err)
+{
+    unsigned n = len >= 3 ? get_be16(p) : 0, columns = len >= 3 ? p[2] : 0;
+    if (n == 0 || n > 1024 || columns == 0 || len < 3 + columns + (uint64_t)n * columns)
+        return err_bad(err, SLIMSET_REJECT_CORRUPT, "JPEG 2000 with a damaged palette");
+    bool bytes = columns == 1 || columns == 3;
+    for (unsigned i = 0; i < columns; i++)
+        bytes = bytes && p[3 + i] == 7; /* bits less one, and no sign */
+    if (!bytes)
+        return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                       "JPEG 2000 with a palette that is not gray or RGB of 8 bits");
+    k->palette = p + 3 + columns;
+    k->palette_n = (uint16_t)n;
+    k->palette_columns = (uint8_t)columns;
+    return SLIMSET_OK;
+}
+
+/* Each channel must be the column of its number, taken for component 0. */
+static bool jp2_mapping_is_plain(const uint8_t *p, uint64_t len)
+{
+    for (uint64_t i = 0; i < len / 4; i++)
+        if (get_be16(p + 4 * i) != 0 || p[4 * i + 2] != 1 || p[4 * i + 3] != i)
+            return false;
+    return true;
+}
+
 static enum slimset_status jp2_header(const uint8_t *data, const struct box *outer, struct jp2 *j,
                                       struct container_facts *k, struct slimset_error *err)
 {
@@ -165,7 +193,13 @@ static enum slimset_status jp2_header(const uint8_t *data, const struct box *out
                 k->icc_bytes = (size_t)b.len - 3;
             }
         } else if (is(&b, "pclr")) {
-            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED, "JPEG 2000 with a palette");
+            st = jp2_palette(p, b.len, k, err);
+            if (st != SLIMSET_OK)
+                return st;
+        } else if (is(&b, "cmap")) {
+            if (!jp2_mapping_is_plain(p, b.len))
+                return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                               "JPEG 2000 with an unusual mapping of its channels");
         } else if (is(&b, "cdef") && channels) {
             return err_bad(err, SLIMSET_REJECT_CORRUPT,
                            "JPEG 2000 with two definitions of its channels");
@@ -207,6 +241,8 @@ static enum slimset_status jp2_check(const uint8_t *data, size_t n, struct conta
             st = jp2_header(data, &b, &j, k, err);
         if (st == SLIMSET_OK && is(&b, "jp2c") && !pixels) {
             st = j2k_check(data + b.body, b.len, &j, k, err);
+            k->codestream = data + b.body;
+            k->codestream_bytes = (size_t)b.len;
             pixels = true;
         }
         if (st == SLIMSET_OK && (is(&b, "xml ") || is(&b, "uuid")))
@@ -218,6 +254,15 @@ static enum slimset_status jp2_check(const uint8_t *data, size_t n, struct conta
         return err_bad(err, SLIMSET_REJECT_TRUNCATED,
                        "JPEG 2000 of %zu bytes ends before its codestream", n);
     k->frames = 1;
+    if (k->palette != NULL) {
+        if (j.components != 1 || k->bits > 8 || j.alpha >= 0)
+            return err_bad(err, SLIMSET_REJECT_UNSUPPORTED,
+                           "JPEG 2000 with a palette and %u components of %u bits", j.components,
+                           k->bits);
+        k->colours = 1; /* of the codestream */
+        k->extra_known = true;
+        return SLIMSET_OK;
+    }
     bool cmyk = j.enum_colour == 12 || (k->icc_bytes >= 20 && memcmp(k->icc + 16, "CMYK", 4) == 0);
     k->colours = j.components < 3 || j.enum_colour == 17 ? 1 : cmyk ? 4 : 3;
     if (j.components < k->colours)

@@ -22,6 +22,7 @@ struct source {
     bool premultiplied;
     bool by_plane;           /* a TIFF whose planes are read one by one */
     struct tiff_tags tiff;
+    struct container_facts box; /* of the others; a palette of JPEG 2000 */
     bool ink_is_high;           /* CMYK samples grow with the ink */
     uint8_t spare;              /* bands behind the planes that libvips adds and nobody gets */
     enum slimset_reject refuse; /* pixels that cannot be handed out: why */
@@ -186,7 +187,9 @@ static enum slimset_status other_header(const uint8_t *data, size_t n, struct so
     enum image_format f = info->format;
     VipsImage *im = NULL;
     enum slimset_status st = container_check(data, n, f, vips_load_limits(), &k, err);
-    if (st == SLIMSET_OK)
+    if (st == SLIMSET_OK && k.palette != NULL) /* the indices alone: the table is applied here */
+        st = vips_load_open(k.codestream, k.codestream_bytes, f, &im, err);
+    else if (st == SLIMSET_OK)
         st = vips_load_open(data, n, f, &im, err);
     if (st != SLIMSET_OK)
         return st;
@@ -209,6 +212,12 @@ static enum slimset_status other_header(const uint8_t *data, size_t n, struct so
     info->palette = f == FORMAT_GIF;
     info->notes = k.notes | (info->frames > 1 ? NOTE_FIRST_FRAME : 0);
     take_bands(im, &k, s);
+    s->box = k;
+    if (k.palette != NULL && s->refuse == SLIMSET_REJECT_NONE && k.palette_columns == 3) {
+        info->colour = IMAGE_RGB;
+        info->channels = 3;
+    }
+    info->palette = info->palette || k.palette != NULL;
     if (f == FORMAT_JP2 && k.bits != 8 && k.bits != 16)
         s->shift_from = k.bits;
     /* "heif-bitdepth" until libvips 8.14, deprecated since */
@@ -335,6 +344,28 @@ static void divide_by_alpha(const struct image *im)
         }
 }
 
+/* The indices in plane 0 become colours. */
+static enum slimset_status apply_palette(const struct image *im, const struct source *s,
+                                         struct slimset_error *err)
+{
+    const struct container_facts *k = &s->box;
+    unsigned shift = s->shift_from != 0 ? 8 - s->shift_from : 0;
+    for (uint32_t y = 0; y < im->h; y++) {
+        uint8_t *row[3];
+        for (unsigned c = 0; c < k->palette_columns; c++)
+            row[c] = im->plane[c].data + (size_t)y * im->plane[c].stride_bytes;
+        for (uint32_t x = 0; x < im->w; x++) {
+            unsigned i = row[0][x] >> shift;
+            if (i >= k->palette_n)
+                return err_bad(err, SLIMSET_REJECT_CORRUPT,
+                               "JPEG 2000 with an index beyond the palette of %u", k->palette_n);
+            for (unsigned c = 0; c < k->palette_columns; c++)
+                row[c][x] = k->palette[i * k->palette_columns + c];
+        }
+    }
+    return SLIMSET_OK;
+}
+
 /* Only the four inks; 255 must mean no ink. */
 static void invert_inks(const struct image *im)
 {
@@ -428,6 +459,11 @@ static enum slimset_status decode_pixels(const uint8_t *data, size_t n, const st
         }
         if (st == SLIMSET_OK && icc != NULL)
             st = buf_append(icc, s->tiff.icc, s->tiff.icc_bytes, err);
+    } else if (st == SLIMSET_OK && s->box.palette != NULL) {
+        to.planes = to.bands = 1;
+        st = pull_pixels(s->box.codestream, s->box.codestream_bytes, s, &to, NULL, notes, err);
+        if (st == SLIMSET_OK)
+            st = apply_palette(out, s, err);
     } else if (st == SLIMSET_OK && s->tiff.orientation_at != 0) {
         /* Some versions of libtiff and libvips take it for damage. */
         st = tiff_mend_orientation(data, n, &s->tiff, &mended, err);
@@ -458,7 +494,7 @@ enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct imag
     st = decode_pixels(data, n, &s, convert ? &icc : NULL, to, notes, err);
     if (st != SLIMSET_OK)
         goto out;
-    if (s.shift_from != 0)
+    if (s.shift_from != 0 && s.box.palette == NULL)
         widen(to, s.shift_from);
     if (s.premultiplied)
         divide_by_alpha(to);

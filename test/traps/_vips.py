@@ -21,6 +21,7 @@ def _open():
             ("vips_image_get_bands", C.c_int, [C.c_void_p]),
             ("vips_image_get_format", C.c_int, [C.c_void_p]),
             ("vips_image_write_to_memory", C.c_void_p, [C.c_void_p, C.POINTER(C.c_size_t)]),
+            ("vips_image_get_typeof", C.c_size_t, [C.c_void_p, C.c_char_p]),
             ("vips_error_buffer", C.c_char_p, []),
             ("vips_error_clear", None, []),
             ("g_object_unref", None, [C.c_void_p]),
@@ -35,6 +36,17 @@ def _open():
 
 
 lib = _open()
+
+
+def pages(data):
+    """Whether libvips says how many frames a file has."""
+    if lib is None:
+        return False
+    image = lib.vips_image_new_from_buffer(C.c_char_p(data), C.c_size_t(len(data)), C.c_char_p(b""), C.c_void_p(None))
+    known = bool(image) and lib.vips_image_get_typeof(C.c_void_p(image), b"n-pages") != 0
+    if image:
+        lib.g_object_unref(C.c_void_p(image))
+    return known
 
 
 def read(data):

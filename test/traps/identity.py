@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group C: what a file is, whatever it is called; several pictures in one file."""
 import io
-import os
+import shutil
 import struct
+import subprocess
 
 import numpy as np
 from PIL import Image
 
+import _vips
 from _table import Case, main, run_table
 from _make import bmp, encoded, gradient, jpeg, png, seen, tiff, vips
 from _frame import write
 
 GRAD = gradient(64, 48, 1)
 FRAMES = [np.full((40, 60, 3), v, np.uint8) for v in (10, 120, 240)]
-JXL_ANIMATION = None
 
 
 def names():
@@ -105,6 +106,45 @@ def small_formats():
     yield Case("C07", "PPM cut", "ppm", b"P6\n17 9\n65535\n" + body[:-1], reject="truncated")
 
 
+def palette_jp2(index, plte, bits=7, columns=3, mapping=None, components=1):
+    """JPEG 2000 boxes around a codestream of indices."""
+    box = lambda kind, body: struct.pack(">I4s", 8 + len(body), kind) + body
+    code = encoded(index, "JPEG2000", no_jp2=True, irreversible=False)
+    h, w = index.shape[:2]
+    plte = np.asarray(plte, np.uint8)
+    head = box(b"ihdr", struct.pack(">IIHBBBB", h, w, components, 7, 7, 0, 0)) + box(b"colr", b"\1\0\0" + struct.pack(">I", 16 if columns == 3 else 17))
+    head += box(b"pclr", struct.pack(">HB", len(plte), columns) + bytes([bits] * columns) + plte.tobytes())
+    head += box(b"cmap", b"".join(struct.pack(">HBB", 0, 1, i) for i in range(columns)) if mapping is None else mapping)
+    return box(b"jP  ", b"\r\n\x87\n") + box(b"ftyp", b"jp2 \0\0\0\0jp2 ") + box(b"jp2h", head) + box(b"jp2c", code)
+
+
+def palettes():
+    index = (np.arange(48)[:, None] // 5 * 7 + np.arange(64)[None] // 6).astype(np.uint8) % 50
+    plte = np.random.default_rng(2).integers(0, 256, (50, 3)).astype(np.uint8)
+    yield Case("C08", "JPEG 2000 with a palette", "jp2", palette_jp2(index, plte), plte[index])
+    gray = plte[:, :1]
+    yield Case("C08", "JPEG 2000 with a palette of gray", "jp2", palette_jp2(index, gray, columns=1), gray[index][..., 0])
+    for name, data, reject in (("an index beyond it", palette_jp2(index, plte[:40]), "corrupt"), ("16 bits", palette_jp2(index, plte, bits=15), ("unsupported", "corrupt")),
+                               ("no entries", palette_jp2(index, plte[:0]), "corrupt"),
+                               ("an odd mapping", palette_jp2(index, plte, mapping=bytes([0, 0, 1, 2, 0, 0, 1, 1, 0, 0, 1, 0])), "unsupported")):
+        yield Case("C08", f"JPEG 2000 with a palette, {name}", "jp2", data, reject=reject)
+
+
+def animated_jxl():
+    """C04: the first frame where libvips can hand it out, else a reject; never the last frame."""
+    if shutil.which("cjxl") is None:
+        print("skip C04 animated JPEG XL: no cjxl here (package libjxl-tools)")
+        return
+    write("anim.png", encoded(Image.fromarray(FRAMES[0]), "PNG", save_all=True, append_images=[Image.fromarray(f) for f in FRAMES[1:]]))
+    subprocess.run(["cjxl", "-d", "0", "anim.png", "anim.jxl"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    data = open("anim.jxl", "rb").read()
+    if _vips.pages(data):
+        yield Case("C04", "the first frame of an animated JPEG XL", "jxl", data, FRAMES[0], notes=("first-frame",))
+    else:
+        yield Case("C04", "an animated JPEG XL, of which this libvips would give the last frame", "jxl", data, reject="unsupported",
+                   ways=("png", "raw", "jpeg", "webp", "half"))
+
+
 def boxes():
     """C08: formats of plug-ins, made by the vips program where it can."""
     write("a.png", encoded(GRAD, "PNG"))
@@ -125,11 +165,10 @@ def boxes():
             name = f"{kind}{' with alpha' if a is rgba else ''}"
             yield Case("C08", name, kind, data, a, tol=0 if kind in ("jxl", "jp2") else 16)
             yield Case("C08", f"{name}, cut to 60 %", kind, data[:len(data) * 6 // 10], reject=("truncated", "corrupt"))
-    write("big.png", encoded(gradient(300, 200), "PNG"))
 
 
 def table():
-    run_table([*names(), *frames(), *small_formats(), *boxes()])
+    run_table([*names(), *frames(), *small_formats(), *boxes(), *palettes(), *animated_jxl()])
 
 
 if __name__ == "__main__":
