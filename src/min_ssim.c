@@ -82,17 +82,18 @@ static double ssim_at(const float *blocks, size_t n, int quality)
     table_of(quality, step, inverse);
     for (size_t b = 0; b < n; b++) {
         const float *x = blocks + 64 * b;
-        float xx[8] = {0}, yy[8] = {0}, xy[8] = {0}, dc = 0;
+        float xx[8] = {0}, yy[8] = {0}, xy[8] = {0}, y[64];
+        for (unsigned i = 0; i < 64; i++) {
+            float q = x[i] * inverse[i];
+            y[i] = (float)(int32_t)(q + __builtin_copysignf(0.5f, q)) * step[i];
+        }
         for (unsigned r = 0; r < 64; r += 8)
             for (unsigned i = 0; i < 8; i++) {
-                float q = x[r + i] * inverse[r + i];
-                float y = (float)(int32_t)(q + (q < 0 ? -0.5f : 0.5f)) * step[r + i];
-                dc = r + i == 0 ? y : dc;
                 xx[i] += x[r + i] * x[r + i];
-                yy[i] += y * y;
-                xy[i] += x[r + i] * y;
+                yy[i] += y[r + i] * y[r + i];
+                xy[i] += x[r + i] * y[r + i];
             }
-        double a = 0, d = 0, e = 0, mx = x[0] / 8.0, my = dc / 8.0;
+        double a = 0, d = 0, e = 0, mx = x[0] / 8.0, my = y[0] / 8.0;
         for (unsigned i = 0; i < 8; i++) {
             a += xx[i];
             d += yy[i];
