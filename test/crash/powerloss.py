@@ -71,6 +71,7 @@ def cut(name, words, golden, old=None, initial=None):
         second = list(states(record(words, "again"), what))
         for words2, found2 in rng.sample(second, min(len(second), 150 if LONG else 8)):
             recover(words, golden, old, f"{name}: {what}; then {words2}", found2)
+    print(f"with those of a second cut {total} states so far")
 
 
 def each_call(name, rec, words, golden, names, data):
