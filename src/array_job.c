@@ -4,6 +4,9 @@
 
 #include "array_convert.h"
 #include "array_impl.h"
+#include "array_resize.h"
+#include "geometry.h"
+#include "input.h"
 
 enum {
     WHOLE_BYTES = 64 << 20, /* arrays up to here are held in memory, and turned from Fortran order */
@@ -126,10 +129,56 @@ static enum slimset_status convert_whole(struct job *j, const struct npy *to, bo
     return SLIMSET_OK;
 }
 
+/* Only where the user said which axes are height and width. */
+static bool resizes(const struct job *j, struct geometry *g)
+{
+    const struct slimset_recipe *r = j->x->recipe;
+    uint32_t w, h;
+    if (r->resize == SLIMSET_RESIZE_NONE || !array_size(&j->source, r->array_layout, &w, &h))
+        return false;
+    *g = geometry_of(r, w, h);
+    return g->resized;
+}
+
+/* Values that are labels more often than measures are never mixed. */
+static bool by_nearest(const struct job *j)
+{
+    const struct npy *a = &j->source;
+    return j->labels || a->kind == 'b' || ((a->kind == 'i' || a->kind == 'u') && a->itemsize > 2);
+}
+
 static bool turns(const struct job *j)
 {
-    return j->source.fortran && j->source.ndim > 1 && !j->x->recipe->keep_order && j->source.data_bytes <= WHOLE_BYTES &&
-           j->codec.codec != SLIMSET_CODEC_KEEP;
+    struct geometry g;
+    if (!j->source.fortran || j->source.ndim < 2 || j->codec.codec == SLIMSET_CODEC_KEEP)
+        return false;
+    return resizes(j, &g) || (!j->x->recipe->keep_order && j->source.data_bytes <= WHOLE_BYTES);
+}
+
+static enum slimset_status resize_whole(struct job *j, const struct geometry *g, struct slimset_error *err)
+{
+    struct array_item *x = j->x;
+    enum slimset_array_layout axes = x->recipe->array_layout;
+    bool nearest = by_nearest(j);
+    struct npy to = array_resized(&j->stored, axes, g);
+    if (!nearest && !npy_is_number(&j->stored))
+        return err_bad(err, SLIMSET_REJECT_ARRAY, "values of this dtype cannot be mixed: --mask GLOB resizes by nearest neighbour");
+    x->other.len = 0;
+    enum slimset_status st = buf_reserve(&x->other, to.data_bytes, err);
+    if (st == SLIMSET_OK)
+        st = array_resize(&j->stored, axes, g, nearest, x->data.data, x->other.data, err);
+    if (st != SLIMSET_OK)
+        return st;
+    x->other.len = to.data_bytes;
+    struct buf swap = x->data;
+    x->data = x->other;
+    x->other = swap;
+    array_size(&j->stored, axes, &j->f->in_w, &j->f->in_h);
+    j->f->w = g->w;
+    j->f->h = g->h;
+    j->f->notes |= NOTE_RESIZED | (nearest ? NOTE_NEAREST : 0);
+    j->stored = to;
+    return SLIMSET_OK;
 }
 
 /* All values are in memory: order, cast, narrowing. */
@@ -153,6 +202,11 @@ static enum slimset_status change_whole(struct job *j, struct slimset_error *err
         j->stored.fortran = false;
         j->f->notes |= NOTE_C_ORDER;
     }
+    struct geometry g;
+    if (resizes(j, &g))
+        st = resize_whole(j, &g, err);
+    if (st != SLIMSET_OK)
+        return st;
     if (cast_type(j, &j->stored, &to)) {
         struct array_loss loss = {0};
         st = convert_whole(j, &to, x->recipe->cast == SLIMSET_CAST_UINT8, &loss, err);
@@ -381,7 +435,12 @@ enum slimset_status array_job_run(struct job *j, struct slimset_error *err)
     j->stored = j->source;
     j->f->in_bytes = input_stream_bytes(j->x->stream);
     j->f->bits = j->f->in_bits = j->source.itemsize < 32 ? (uint8_t)(j->source.itemsize * 8) : 0;
-    if (j->source.data_bytes <= WHOLE_BYTES)
+    struct geometry g;
+    bool resized = j->codec.codec != SLIMSET_CODEC_KEEP && resizes(j, &g);
+    if (resized && j->source.data_bytes > INPUT_BYTES_MAX)
+        return err_bad(err, SLIMSET_REJECT_TOO_LARGE, "%llu bytes, more than the %d that an array to be resized may have",
+                       (unsigned long long)j->source.data_bytes, INPUT_BYTES_MAX);
+    if (j->source.data_bytes <= WHOLE_BYTES || (resized && j->op != ITEM_PROBE))
         st = small_array(j, err);
     else if (j->op == ITEM_PROBE)
         st = probe_large(j, err);

@@ -210,6 +210,48 @@ def test_keep_order():
     assert contents("out")["a.npy.zst"] == npy(a) and notes("out")["a.npy"] == []
 
 
+def test_resize():
+    """float32 as Pillow's mode F, bit for bit; 8 and 16 bits within one step of Pillow's; labels by nearest; axes that nobody named stay."""
+    from PIL import Image
+    r = np.random.default_rng(7)
+    smooth = np.asarray(Image.fromarray(r.normal(size=(9, 11)).astype("f4")).resize((201, 97), Image.BICUBIC)) * 3
+    rgb = np.stack([smooth, smooth[::-1], -smooth], -1)
+    size = (100, 48)
+
+    def pillow(a):
+        return np.asarray(Image.fromarray(a).resize(size, Image.LANCZOS))
+
+    arrays = {"HW": smooth, "HWC": rgb, "CHW": rgb.transpose(2, 0, 1).copy(), "NHWC": np.stack([rgb, rgb * 2]),
+              "NCHW": np.stack([rgb, rgb * 2]).transpose(0, 3, 1, 2).copy()}
+    for axes, a in arrays.items():
+        write(f"{axes}/a.npy", npy(a))
+        write(f"{axes}/other.npy", npy(np.arange(7)))
+        pack(axes, "-o", f"{axes}.out", "--layout", axes, "--resize", "exact:100x48")
+        got = pick(contents(f"{axes}.out"), "a")
+        planes = {"HW": lambda x: x[None], "HWC": lambda x: x.transpose(2, 0, 1), "CHW": lambda x: x,
+                  "NHWC": lambda x: x.transpose(0, 3, 1, 2).reshape(6, *x.shape[1:3]), "NCHW": lambda x: x.reshape(6, *x.shape[2:])}[axes]
+        for p, q in zip(planes(load(got)), planes(a)):
+            assert p.dtype == np.float32 and np.array_equal(p, pillow(np.ascontiguousarray(q))), axes
+        same(load(pick(contents(f"{axes}.out"), "other")), np.arange(7))
+        run("verify", f"{axes}.out", "--decode", code=0)
+    field = [f for s in ls("HWC.out") for f in s["fields"] if f["path"] == "a.npy"][0]
+    assert (field["width"], field["height"], field["source_width"], field["source_height"]) == (100, 48, 201, 97) and field["notes"] == ["resized"]
+    u1 = np.clip((smooth + 6) * 20, 0, 255).astype("u1")
+    label = (smooth > 0).astype("<i8") * 7
+    for n, a in {"u1": u1, "u2": (u1.astype("<u2") << 4), "label": label, "mask": u1, "f8": smooth.astype("<f8"), "f": np.asfortranarray(smooth)}.items():
+        write(f"src/{n}.npy", npy(a))
+    pack("src", "-o", "out", "--layout", "HW", "--resize", "exact:100x48", "--mask", "mask.npy")
+    found = {n: load(pick(contents("out"), n)) for n in ("u1", "u2", "label", "mask", "f8", "f")}
+    assert np.abs(found["u1"].astype(int) - pillow(u1)).max() <= 1
+    assert found["u2"].dtype == np.uint16 and np.abs(found["u2"] - np.clip(pillow(u1.astype("f4") * 16), 0, 65535)).max() <= 0.51
+    y, x = (np.arange(48) * 2 + 1) * 97 // 96, (np.arange(100) * 2 + 1) * 201 // 200
+    same(found["label"], label[np.ix_(y, x)])
+    same(found["mask"], u1[np.ix_(y, x)])
+    assert np.abs(found["f8"] - pillow(smooth)).max() < 1e-5 and np.array_equal(found["f"], pillow(smooth))
+    pack("src", "-o", "none", "--resize", "50")
+    same(load(pick(contents("none"), "u1")), u1)
+
+
 def test_raw():
     a = np.random.default_rng(5).integers(0, 9999, (7, 20, 30)).astype("<u2")
     write("src/a.bin", b"head" + a.tobytes())
