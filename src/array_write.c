@@ -134,7 +134,7 @@ static enum slimset_status end_blosc(struct array_writer *w, struct slimset_erro
     if (st != SLIMSET_OK)
         return st;
     size_t typesize = w->itemsize >= 1 && w->itemsize <= BLOSC_MAX_TYPESIZE ? (size_t)w->itemsize : 1;
-    int level = w->codec.level == ARRAY_LEVEL_FAST || w->codec.level == ARRAY_LEVEL_DEFAULT ? 1 : w->codec.level == ARRAY_LEVEL_MAX ? 5
+    int level = w->codec.level == ARRAY_LEVEL_FAST || w->codec.level == ARRAY_LEVEL_DEFAULT ? 1 : w->codec.level == ARRAY_LEVEL_MAX ? 3
                                                                                              : w->codec.level;
     int n = blosc_compress_ctx(level, w->codec.filter, typesize, w->whole.len, w->whole.data, w->packed.data,
                                w->whole.len + BLOSC_MAX_OVERHEAD, "zstd", BLOSC_BLOCK_BYTES, 1);
