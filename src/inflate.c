@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "inflate_table.h"
 
 enum {
     HISTORY_BYTES = 32 << 10, /* the furthest distance */
@@ -28,23 +29,9 @@ enum {
     LIT_ENTRIES = 2342,
     DIST_ENTRIES = 402,
     PRE_ENTRIES = 128,
-    CODE_BITS_MAX = 15,
     FAST_LITERALS = 6, /* of a round of fast_symbols */
     ADLER_CHUNK = 5552 /* as many bytes as 32-bit sums hold */
 };
-
-/* An entry of a table: bits 0-3 the length of the code, bits 4-7 the number of extra bits behind it (or
- * of bits that index the second table), flags, and in the upper half a literal, the base of a length or
- * distance, or the place of the second table. */
-#define ENTRY_LITERAL 0x100u
-#define ENTRY_SUB 0x200u
-#define ENTRY_END 0x400u
-#define ENTRY_BAD 0x800u
-#define ENTRY_PAIR 0x1000u /* with LITERAL: two of them, the first in the lower byte */
-#define CODE_LEN(e) ((e)&15)
-#define EXTRA(e) ((e) >> 4 & 15)
-#define VALUE(e) ((e) >> 16)
-#define LITERALS(e) (1 + ((e) >> 12 & 1))
 
 enum state { BLOCK, STORED_SIZE, STORED, COUNTS, PRE_LENGTHS, LENGTHS, SYMBOLS, TRAILER, ENDED };
 
@@ -81,75 +68,6 @@ size_t inflater_surplus(const struct inflater *z) { return z->n_bits / 8; }
 
 /* ---- tables ---- */
 
-static unsigned reverse(unsigned code, unsigned len)
-{
-    unsigned r = 0;
-    for (unsigned i = 0; i < len; i++, code >>= 1)
-        r = r << 1 | (code & 1);
-    return r;
-}
-
-/* A table for the canonical code of the given lengths; entry[s] is what symbol s stands for, without
- * code length. False for a code with too many codes, or with too few unless there is at most one,
- * of one bit, and that may be. */
-static bool build(uint32_t *table, unsigned cap, unsigned root, const uint8_t *lengths, unsigned n,
-                  const uint32_t *entry, bool one_may_be)
-{
-    unsigned count[CODE_BITS_MAX + 1] = {0}, offset[CODE_BITS_MAX + 2] = {0}, max = 0;
-    uint16_t sorted[288];
-    for (unsigned s = 0; s < n; s++)
-        count[lengths[s]]++;
-    count[0] = 0;
-    int left = 1;
-    for (unsigned len = 1; len <= CODE_BITS_MAX; len++) {
-        left = 2 * left - (int)count[len];
-        if (left < 0)
-            return false;
-        offset[len + 1] = offset[len] + count[len];
-        if (count[len] != 0)
-            max = len;
-    }
-    if (left > 0 && (!one_may_be || max > 1))
-        return false;
-    for (unsigned s = 0; s < n; s++)
-        if (lengths[s] != 0)
-            sorted[offset[lengths[s]]++] = (uint16_t)s;
-    for (unsigned i = 0; i < 1u << root; i++)
-        table[i] = ENTRY_BAD | 1;
-
-    unsigned code = 0, at = 0, next = 1u << root, sub = 0, sub_bits = 0, prefix = ~0u;
-    for (unsigned len = 1; len <= max; len++, code <<= 1)
-        for (unsigned k = 0; k < count[len]; k++, code++, at++) {
-            unsigned rev = reverse(code, len);
-            uint32_t e = entry[sorted[at]] | len;
-            if (len <= root) {
-                for (unsigned i = rev; i < 1u << root; i += 1u << len)
-                    table[i] = e;
-                continue;
-            }
-            if ((rev & ((1u << root) - 1)) != prefix) {
-                prefix = rev & ((1u << root) - 1);
-                sub_bits = len - root;
-                int room = 1 << sub_bits;
-                for (; sub_bits + root < max; sub_bits++, room <<= 1) {
-                    room -= (int)(sub_bits + root == len ? count[len] - k : count[sub_bits + root]);
-                    if (room <= 0)
-                        break;
-                }
-                sub = next;
-                next += 1u << sub_bits;
-                if (next > cap)
-                    return false;
-                for (unsigned i = sub; i < next; i++)
-                    table[i] = ENTRY_BAD | 1;
-                table[prefix] = sub << 16 | ENTRY_SUB | sub_bits << 4;
-            }
-            for (unsigned i = rev >> root; i < 1u << sub_bits; i += 1u << (len - root))
-                table[sub + i] = e;
-        }
-    return true;
-}
-
 /* Where two literals fit into the first table's bits, they become one entry. From the end, so that what
  * stands behind a literal is still single. */
 static void pair_literals(uint32_t *table)
@@ -181,7 +99,7 @@ static bool build_symbols(struct inflater *z)
     for (unsigned s = 0; s < 29; s++)
         entry[257 + s] = (uint32_t)length_base[s] << 16 | (uint32_t)length_extra[s] << 4;
     entry[286] = entry[287] = ENTRY_BAD; /* have codes in the fixed table */
-    if (!build(z->lit, LIT_ENTRIES, LIT_BITS, z->lengths, z->n_lit, entry, true))
+    if (!inflate_table(z->lit, LIT_ENTRIES, LIT_BITS, z->lengths, z->n_lit, entry, true))
         return false;
     pair_literals(z->lit);
     uint32_t base = 1;
@@ -191,7 +109,7 @@ static bool build_symbols(struct inflater *z)
         base += 1u << extra;
     }
     entry[30] = entry[31] = ENTRY_BAD;
-    return build(z->dist, DIST_ENTRIES, DIST_BITS, z->lengths + z->n_lit, z->n_dist, entry, true);
+    return inflate_table(z->dist, DIST_ENTRIES, DIST_BITS, z->lengths + z->n_lit, z->n_dist, entry, true);
 }
 
 static bool build_fixed(struct inflater *z)
@@ -281,7 +199,7 @@ static enum outcome pre_lengths(struct inflater *z)
         entry[s] = s << 16;
     z->i = 0;
     z->state = LENGTHS;
-    return build(z->pre, PRE_ENTRIES, PRE_BITS, z->lengths, 19, entry, false) ? WENT_ON : IS_BAD;
+    return inflate_table(z->pre, PRE_ENTRIES, PRE_BITS, z->lengths, 19, entry, false) ? WENT_ON : IS_BAD;
 }
 
 /* One code length, or a run of them. */
