@@ -444,6 +444,22 @@ static void test_slow(void)
     CHECK(allows(SANDBOX_SLOW, start_thread)); /* libvips starts some for its first image */
 }
 
+/* Where requests bring files for large payloads a worker may write what it was given, and nothing else is let through. */
+static void test_spills(void)
+{
+    if (no_seccomp(__func__))
+        return;
+    refuse_all(SANDBOX_FAST_SPILLS);
+    refuse_all(SANDBOX_SLOW_SPILLS);
+    CHECK(allows(SANDBOX_FAST_SPILLS, pwrite_file));
+    CHECK(allows(SANDBOX_SLOW_SPILLS, pwrite_file));
+    CHECK(refuses(SANDBOX_FAST_SPILLS, start_thread));
+    CHECK(allows(SANDBOX_SLOW_SPILLS, start_thread));
+    CHECK_INT(ftruncate(file_fd, 0), 0); /* as it was, for the tests that look at it */
+    CHECK_INT(pwrite(file_fd, "victim", 6, 0), 6);
+    CHECK_INT(lseek(file_fd, 0, SEEK_SET), 0);
+}
+
 static void test_list(void)
 {
     if (no_seccomp(__func__))
@@ -651,6 +667,7 @@ int main(int argc, char **argv)
     RUN(test_slow);
     RUN(test_fast_makes_no_code);
     RUN(test_nothing_happened);
+    RUN(test_spills);
     RUN(test_list);
     if (chdir("/") == 0)
         io_remove_tree(AT_FDCWD, folder, &err);
