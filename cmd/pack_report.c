@@ -181,17 +181,20 @@ static void print_details(const struct slimset_report *report)
 }
 
 /* --min-ssim: which qualities it took, ten in a row. */
-static void print_qualities(const struct slimset_report *report)
+static void print_qualities(const struct pack_request *r, const struct slimset_report *report)
 {
     uint64_t row[10] = {0}, most = 1;
     char a[TEXT_NUMBER_BYTES];
+    if (report->unmeasured > 0 && (report->ssim_min_e6 != 0 || r->recipe.min_ssim > 0))
+        printf("\n--min-ssim does not cover WebP: %s encoded with the quality of --quality\n", text_count(a, report->unmeasured));
     if (report->ssim_min_e6 == 0)
         return;
     for (unsigned q = 0; q <= 100; q++)
         row[q < 100 ? q / 10 : 9] += report->quality[q];
     for (unsigned i = 0; i < 10; i++)
         most = row[i] > most ? row[i] : most;
-    printf("\nqualities that --min-ssim took (the smallest SSIM is %.4f)\n", (double)report->ssim_min_e6 / 1e6);
+    printf("\nqualities that --min-ssim took (SSIM: smallest %.4f, 5 %% up to %.4f, half up to %.4f)\n",
+           (double)report->ssim_min_e6 / 1e6, (double)report->ssim_5_e6 / 1e6, (double)report->ssim_50_e6 / 1e6);
     for (unsigned i = 3; i < 10; i++)
         printf("  %u-%u  %9s  %.*s\n", 10 * i, 10 * i + 9, text_count(a, row[i]), (int)(row[i] * 40 / most),
                "########################################");
@@ -327,7 +330,7 @@ void pack_report_print(const struct pack_request *r, const struct slimset_report
     print_totals(r, report, out);
     print_details(report);
     print_notes(report);
-    print_qualities(report);
+    print_qualities(r, report);
     print_traces(report);
     print_next(r, report, out);
     free(out);
@@ -361,7 +364,9 @@ static void json_qualities(const struct slimset_report *report)
             printf("%s\"%u\":%llu", between, q, (unsigned long long)report->quality[q]);
             between = ",";
         }
-    printf("},\"ssim_min\":%.6f", (double)report->ssim_min_e6 / 1e6);
+    printf("},\"ssim_min\":%.6f,\"ssim_5\":%.4f,\"ssim_median\":%.4f", (double)report->ssim_min_e6 / 1e6,
+           (double)report->ssim_5_e6 / 1e6, (double)report->ssim_50_e6 / 1e6);
+    json_count("ssim_unmeasured", report->unmeasured);
 }
 
 static void json_traces(const struct slimset_report *report)

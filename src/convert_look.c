@@ -24,13 +24,13 @@ uint8_t convert_box_kind(const uint8_t *data, size_t n)
     return 0;
 }
 
-/* What the pixels show. A JPEG is taken for a photograph unseen: nothing depends on its pixels. */
+/* What the pixels show. A JPEG is taken for a photograph unseen, unless it is to be a mask: nothing depends on its pixels. */
 static enum slimset_status look_at_pixels(struct converter *c, const uint8_t *data, size_t n, struct work *w,
                                           struct slimset_error *err)
 {
     struct item_field *f = w->field;
     struct pixels_stats stats;
-    if (w->info.format == FORMAT_JPEG)
+    if (w->info.format == FORMAT_JPEG && !w->labels)
         return SLIMSET_OK;
     enum slimset_status st = decode_image(c->decoder, data, n, &w->info, DECODE_LABELS, 1, false, &c->decoded, &f->notes, err);
     if (st != SLIMSET_OK)

@@ -8,6 +8,7 @@
 
 #include "array_choose.h"
 #include "base/hash.h"
+#include "convert.h"
 #include "recipe.h"
 #include "request.h"
 #include "roles.h"
@@ -31,8 +32,9 @@ struct candidate {
 struct findings {
     struct candidate file[PROBE_FILES];
     unsigned n_files, n;         /* chosen; answered well */
-    unsigned images, jpeg, one_channel, few_values, sparse16, bits16, alpha, photo, boxes;
+    unsigned images, jpeg, webp, lossy, one_channel, few_values, sparse16, bits16, alpha, photo, boxes;
     uint32_t max_value;
+    uint32_t lossy_values;       /* the most values that one of the lossy files has in one channel, counted up to 65 */
     uint32_t min_16, max_16;     /* of files with 16 bits */
     uint64_t in_bytes, out_bytes;
     uint32_t box_entry;
@@ -86,7 +88,12 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     }
     f->images += role_is_image_format(i->in_format);
     f->jpeg += i->in_format == FORMAT_JPEG;
-    f->one_channel += i->values > 0;
+    f->webp += i->in_format == FORMAT_WEBP;
+    if (i->in_format == FORMAT_JPEG || i->in_format == FORMAT_HEIF || i->in_format == FORMAT_AVIF) {
+        f->lossy++;
+        f->lossy_values = i->values > f->lossy_values ? i->values : f->lossy_values;
+    }
+    f->one_channel += i->values > 0 && i->in_format != FORMAT_JPEG;
     f->few_values += i->values > 0 && i->values <= 64;
     f->sparse16 += i->values > 0 && i->in_bits == 16 && i->zero_permille >= 50;
     if (i->in_bits == 16) {
@@ -306,6 +313,21 @@ static void tell_array(const struct probe *pr, const struct plan_rule *r, const 
              recipe->cast != SLIMSET_CAST_NONE ? "" : recipe->narrow ? ", the smallest exact type" : ", lossless", why);
 }
 
+/* Lossy compression leaves values beside the labels that no labeller wrote. */
+static void warn_lossy_masks(const struct probe *pr, const struct plan_rule *r, const struct findings *f)
+{
+    char values[64] = "colours";
+    if (r->role != SLIMSET_ROLE_MASK || f->lossy == 0)
+        return;
+    if (f->lossy_values > 64)
+        snprintf(values, sizeof values, "more than 64 values");
+    else if (f->lossy_values > 0)
+        snprintf(values, sizeof values, "up to %u value%s", f->lossy_values, f->lossy_values == 1 ? "" : "s");
+    run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u masks looked at were compressed with loss and hold %s: those between the labels "
+             "are not labels. Lossless originals are the remedy; where masks get smaller, --mask-filter majority drops most of them",
+             r->name, f->lossy, f->n, values);
+}
+
 static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_error *err)
 {
     static const char *const roles[] = {"copy", "image", "mask", "depth map", "array", "label"};
@@ -357,6 +379,11 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
         run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
                  "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
                  recipe->background[2]);
+    warn_lossy_masks(pr, r, f);
+    if (recipe->min_ssim > 0 && !recipe->lossless && r->role == SLIMSET_ROLE_IMAGE && (r->codec == SLIMSET_CODEC_WEBP ||
+        (r->codec == SLIMSET_CODEC_KEEP && f->webp > 0 && !convert_keeps_pixels(recipe))))
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: --min-ssim chooses the quality of JPEG only; WebP is encoded with quality %d",
+                 r->name, recipe->quality);
     return settle_range(pr, r, f, err);
 }
 

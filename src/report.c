@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "class_traces.h"
@@ -34,7 +35,30 @@ static enum slimset_status count_profile(struct index *ix, const struct slimset_
     return SLIMSET_OK;
 }
 
-static void count_field(const struct slimset_field *f, struct slimset_report *r, bool *resized)
+enum { SSIM_STEPS = 10001 }; /* of 0.0001, from 0 to 1 */
+
+/* What `share` percent of all images have at most. */
+static uint32_t ssim_quantile(const uint32_t count[SSIM_STEPS], uint64_t all, unsigned share)
+{
+    uint64_t rank = all * share / 100, seen = 0;
+    unsigned i = 0;
+    while (i + 1 < SSIM_STEPS && (seen += count[i]) <= rank)
+        i++;
+    return 100 * i;
+}
+
+static void ssim_quantiles(const uint32_t count[SSIM_STEPS], struct slimset_report *r)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < SSIM_STEPS; i++)
+        all += count[i];
+    if (all == 0)
+        return;
+    r->ssim_5_e6 = ssim_quantile(count, all, 5);
+    r->ssim_50_e6 = ssim_quantile(count, all, 50);
+}
+
+static void count_field(const struct slimset_field *f, struct slimset_report *r, uint32_t ssim[SSIM_STEPS], bool *resized)
 {
     r->out_bytes += f->bytes;
     r->in_pixels += (uint64_t)f->in_w * f->in_h;
@@ -47,7 +71,9 @@ static void count_field(const struct slimset_field *f, struct slimset_report *r,
     if (f->ssim_e6 != 0 && f->quality <= 100) {
         r->quality[f->quality]++;
         r->ssim_min_e6 = r->ssim_min_e6 == 0 || f->ssim_e6 < r->ssim_min_e6 ? f->ssim_e6 : r->ssim_min_e6;
+        ssim[f->ssim_e6 < 1000000 ? f->ssim_e6 / 100 : SSIM_STEPS - 1]++;
     }
+    r->unmeasured += f->format == FORMAT_WEBP && f->quality != 0 && f->ssim_e6 == 0;
     *resized = *resized || (f->notes & NOTE_RESIZED);
     uint32_t side = f->w > f->h ? f->w : f->h;
     if (f->role == SLIMSET_ROLE_IMAGE && side > 512) { /* bytes go about with the pixels; PNG photos shrink further as JPEG */
@@ -82,8 +108,12 @@ enum slimset_status report_count(struct index *ix, struct slimset_report *r, str
     r->classes = (uint32_t)ix->n_classes;
     r->shards = (uint32_t)ix->n_parts;
     struct class_traces *traces = class_traces_new(ix->n_classes);
-    if (traces == NULL)
+    uint32_t *ssim = calloc(SSIM_STEPS, sizeof *ssim);
+    if (traces == NULL || ssim == NULL) {
+        class_traces_free(traces);
+        free(ssim);
         return err_nomem(err, ix->n_classes * sizeof(uint64_t));
+    }
     for (uint64_t i = 0, fields = 0; st == SLIMSET_OK && i < ix->n_samples; i++) {
         const struct slimset_sample *s;
         const struct slimset_field *f;
@@ -93,7 +123,7 @@ enum slimset_status report_count(struct index *ix, struct slimset_report *r, str
             st = same_source(ix, s->first_field + k, &same, err);
             if (st != SLIMSET_OK)
                 break;
-            count_field(&f[k], r, &resized);
+            count_field(&f[k], r, ssim, &resized);
             r->in_bytes += same ? 0 : f[k].in_bytes;
             class_traces_add(traces, s->cls, &f[k]);
             st = count_profile(ix, &f[k], r, err);
@@ -104,6 +134,8 @@ enum slimset_status report_count(struct index *ix, struct slimset_report *r, str
     if (st == SLIMSET_OK)
         st = class_traces_report(traces, ix, r, err);
     class_traces_free(traces);
+    ssim_quantiles(ssim, r);
+    free(ssim);
     if (resized)
         r->would_save_bytes = 0;
     if (st == SLIMSET_OK)

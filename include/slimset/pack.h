@@ -197,6 +197,8 @@ struct slimset_report {
     uint64_t note[32];                          /* fields with NOTE_ bit i */
     uint64_t quality[101];                      /* --min-ssim: images stored with this quality */
     uint32_t ssim_min_e6;                       /* the smallest SSIM among them */
+    uint32_t ssim_5_e6, ssim_50_e6;             /* what 5 % and what half of them have at most, cut to 0.0001 */
+    uint64_t unmeasured;                        /* WebP encoded with loss: no option chooses its quality */
     uint64_t frames_dropped;                    /* frames and pages behind the first ones */
     struct slimset_profile_count profile[SLIMSET_PROFILES_MAX]; /* the last one stands for all others where there are more */
     uint32_t n_profiles;

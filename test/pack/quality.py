@@ -75,6 +75,8 @@ def test_smallest_quality_that_reaches_it():
                 Image.fromarray(ideal[key].astype(np.uint8)).save(b, "JPEG", quality=record["quality"] - 1)
                 assert ssim(ideal[key], luma(b.getvalue())) < wanted + 0.004, (wanted, key)
         assert sum(r["qualities"].values()) == 20 and abs(r["ssim_min"] - min(f["ssim"] for _, f in stored(f"o{wanted}").values())) < 1e-6
+        reached = sorted(f["ssim"] for _, f in stored(f"o{wanted}").values())
+        assert abs(r["ssim_5"] - reached[1]) <= 1.01e-4 and abs(r["ssim_median"] - reached[10]) <= 1.01e-4 and r["ssim_unmeasured"] == 0, r
     assert len(set(everything.values())) > 10, "the qualities hardly differ"
     assert all(everything[0.9, k] <= everything[0.97, k] <= everything[0.99, k] for k in ideal)
     text = pack("src", "-o", "o0.97", "--resize", "120", "--codec", "jpeg", "--min-ssim", "0.97").out
@@ -109,6 +111,25 @@ def test_min_ssim_is_for_jpeg():
     for value in ("0", "1", "1.5", "x", "-0.5", "0.9x"):
         run("pack", "src", "-o", "out", "--min-ssim", value, code=2)
     run("pack", "src", "-o", "out", "--min-ssim", "0.9", "--codec", "webp", code=2)
+
+
+def test_webp_is_said_not_to_be_covered():
+    """WebP that stays WebP and is encoded anew: told before and after the run. What is lossless, or keeps its bytes, is not worth a word."""
+    for i in range(4):
+        save(f"src/w/{i}.webp", picture(80, 60, i), quality=90)
+        save(f"src/j/{i}.jpg", picture(80, 60, i), quality=90)
+    p = pack("src", "-o", "out", "--resize", "40", "--codec", "keep", "--min-ssim", "0.95", "--quality", "77", "--image", "*", "--classes", "none", "--json")
+    r = json.loads(p.out.splitlines()[-1])
+    assert r["ssim_unmeasured"] == 4 and sum(r["qualities"].values()) == 4, r
+    for key, (data, record) in stored("out").items():
+        assert (record["quality"] == 77 and "ssim" not in record) if key.startswith("w") else record["ssim"] >= 0.95, record
+    p = pack("src", "-o", "text", "--resize", "40", "--codec", "keep", "--min-ssim", "0.95", "--quality", "77", "--image", "*")
+    assert ".webp: --min-ssim chooses the quality of JPEG only; WebP is encoded with quality 77" in p.err, p.err
+    assert "--min-ssim does not cover WebP: 4 encoded" in p.out, p.out
+    p = pack("src/j", "-o", "o2", "--resize", "40", "--codec", "keep", "--min-ssim", "0.95", "--image", "*")
+    assert "WebP" not in p.err + p.out, p.err
+    p = pack("src/w", "-o", "o3", "--resize", "40", "--lossless", "--min-ssim", "0.95", "--image", "*")
+    assert "WebP is" not in p.err and "does not cover" not in p.out, p.err
 
 
 main([v for k, v in sorted(globals().items()) if k.startswith("test_")])
