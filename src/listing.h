@@ -96,6 +96,7 @@ struct walk_settings {
     const struct slimset_run *run;
     int work_dir;               /* OUT/.slimset, where spools go; -1: none (dry run: /tmp) */
     int out_dir;                /* OUT, to refuse it inside a source; -1 unknown yet */
+    unsigned lister_cpu_seconds; /* a lister that uses more and gets nowhere hangs; default 120 when 0 */
 };
 
 /* Opens every source and lists it. Sources that make no sense: SLIMSET_USAGE. Unreadable parts become entries with a problem. */

@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -56,15 +55,6 @@ struct pool {
 };
 
 /* --- processes ----------------------------------------------------------------------------------- */
-
-static int64_t cpu_of(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec ts;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
-        return 0;
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static void worker_free(struct worker *w)
 {
@@ -604,7 +594,7 @@ static void watch(struct pool *p, bool *hung)
 {
     for (unsigned i = 0; i < p->n_workers; i++) {
         struct worker *w = &p->worker[i];
-        int64_t now = w->pid != 0 && w->n > 0 ? cpu_of(w->pid) : 0;
+        int64_t now = w->pid != 0 && w->n > 0 ? process_cpu_ns(w->pid) : 0;
         if (w->cpu_ns < 0) /* the first look at this request */
             w->cpu_ns = now;
         hung[i] = now - w->cpu_ns > ((int64_t)p->settings.cpu_seconds + (w->n > 0 ? w->held[0]->work_seconds : 0)) * 1000000000;
@@ -644,7 +634,7 @@ enum slimset_status pool_next(struct pool *p, int timeout_ms, struct pool_answer
             continue;
         ssize_t n_got;
         do /* a worker that died with requests unread: the reset comes before the answers that it gave */
-            n_got = recv(w->sock, &msg, sizeof msg, hung[at[k]] ? MSG_DONTWAIT : 0);
+            n_got = recv(w->sock, &msg, sizeof msg, MSG_TRUNC | (hung[at[k]] ? MSG_DONTWAIT : 0));
         while (n_got < 0 && (errno == ECONNRESET || errno == EINTR));
         if (n_got == sizeof msg)
             return read_answer(p, w, &msg, out, got, culprit, err);

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "worker.h"
@@ -40,6 +41,15 @@ enum slimset_status process_start(const char *kind, int child_socket, int child_
     }
     *pid = child;
     return SLIMSET_OK;
+}
+
+int64_t process_cpu_ns(int pid)
+{
+    clockid_t clock;
+    struct timespec ts;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+        return 0;
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 enum slimset_status process_send(int sock, const void *data, size_t n, const int *fds, unsigned n_fds, struct slimset_error *err)

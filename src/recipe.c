@@ -245,7 +245,7 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
     char words[40];
     line(out, err, &st, "tool=slimset %s", SLIMSET_VERSION);
     line(out, err, &st, "codec.jpeg=libjpeg-turbo %s", STRING_OF(LIBJPEG_TURBO_VERSION));
-    line(out, err, &st, "codec.zlib=%s", ZLIB_VERSION);
+    line(out, err, &st, "codec.zlib=%s", zlibVersion());
     line(out, err, &st, "codec.zstd=%s", ZSTD_versionString());
 #ifdef HAVE_BLOSC
     line(out, err, &st, "codec.blosc=%s", blosc_get_version_string());

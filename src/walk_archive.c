@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,18 +146,44 @@ static enum slimset_status take_result(struct members *to, struct worker_listed 
     return err->status;
 }
 
+/* Waits until the lister has something to say. One that uses CPU and neither unpacks nor says anything hangs. */
+static enum slimset_status wait_for_lister(const struct members *to, int sock, int pid, struct slimset_error *err)
+{
+    const struct source *s = &to->l->sources[to->source];
+    const unsigned seconds = to->settings->lister_cpu_seconds != 0 ? to->settings->lister_cpu_seconds : 120;
+    int64_t since_ns = process_cpu_ns(pid);
+    off_t unpacked = -1;
+    for (;;) {
+        struct pollfd p = {.fd = sock, .events = POLLIN};
+        struct stat st;
+        int ready = poll(&p, 1, 500);
+        if (to->settings->run->stop != NULL && *to->settings->run->stop)
+            return err_set(err, SLIMSET_INTERRUPTED, "interrupted while listing %s", s->path);
+        if (ready > 0)
+            return SLIMSET_OK;
+        if (ready < 0 && errno != EINTR)
+            return err_os(err, "listing %s", s->path);
+        if (fstat(s->spool_fd, &st) == 0 && st.st_size != unpacked) {
+            unpacked = st.st_size;
+            since_ns = process_cpu_ns(pid);
+        } else if (process_cpu_ns(pid) - since_ns > (int64_t)seconds * 1000000000) {
+            return err_set(err, SLIMSET_LIMIT, "%s: listing it took more than %u s of CPU time and got nowhere", s->path, seconds);
+        }
+    }
+}
+
 /* Messages until the result. */
-static enum slimset_status receive_all(struct members *to, int sock, struct slimset_error *err)
+static enum slimset_status receive_all(struct members *to, int sock, int pid, struct slimset_error *err)
 {
     static uint8_t message[1 << 17];
     const char *path = to->l->sources[to->source].path;
     for (;;) {
+        enum slimset_status st = wait_for_lister(to, sock, pid, err);
+        if (st != SLIMSET_OK)
+            return st;
         ssize_t n = recv(sock, message, sizeof message, 0);
-        if (n < 0 && errno == EINTR) {
-            if (to->settings->run->stop != NULL && *to->settings->run->stop)
-                return err_set(err, SLIMSET_INTERRUPTED, "interrupted while listing %s", path);
+        if (n < 0 && errno == EINTR)
             continue;
-        }
         if (n < 0)
             return err_os(err, "listing %s", path);
         if (n == 0)
@@ -165,7 +193,7 @@ static enum slimset_status receive_all(struct members *to, int sock, struct slim
             memcpy(&done, message, sizeof done);
             return take_result(to, &done, err);
         }
-        enum slimset_status st = read_records(to, message, (size_t)n, err);
+        st = read_records(to, message, (size_t)n, err);
         if (st != SLIMSET_OK)
             return st;
     }
@@ -183,7 +211,7 @@ static enum slimset_status list_in_worker(struct members *to, const struct worke
     if (st == SLIMSET_OK) {
         st = process_send(pair[0], req, sizeof *req, fds, 1 + req->has_spool, err);
         if (st == SLIMSET_OK)
-            st = receive_all(to, pair[0], err);
+            st = receive_all(to, pair[0], pid, err);
         close(pair[0]); /* a lister that is still busy ends on its next message */
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

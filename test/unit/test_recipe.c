@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include <zstd.h>
+
 #include "base/io.h"
 #include "check.h"
 
@@ -175,6 +177,10 @@ static void test_text(void)
           has_line(&b, "recipe.quality=90"));
     CHECK(memmem(b.data, b.len, "codec.jpeg=", 11) != NULL &&
           memmem(b.data, b.len, "codec.zlib=", 11) != NULL);
+    char zstd[64];
+    snprintf(zstd, sizeof zstd, "codec.zstd=%u.%u.%u", ZSTD_versionNumber() / 10000, ZSTD_versionNumber() / 100 % 100,
+             ZSTD_versionNumber() % 100);
+    CHECK(has_line(&b, zstd) && memmem(b.data, b.len, "codec.blosc=", 12) != NULL);
     size_t lines = 0; /* every line is name=value, no name twice */
     for (const char *p = (const char *)b.data, *end = p + b.len; p < end; lines++) {
         const char *nl = memchr(p, '\n', (size_t)(end - p)),
@@ -369,6 +375,26 @@ static void test_compare(void)
     CHECK(says(compare(&b, &c), "settings2.quality: 33 -> 90", "OUT", "--force"));
 }
 
+/* A dataset that another zstd or c-blosc made is not what this program would make. */
+static void test_another_library_is_noticed(void)
+{
+    static const char *const names[] = {"codec.zstd=", "codec.blosc=", "codec.zlib=", "codec.jpeg="};
+    struct slimset_recipe r;
+    slimset_recipe_init(&r);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct buf now = text_of(&r);
+        char *at = memmem(now.data, now.len, names[i], strlen(names[i]));
+        store(&r);
+        CHECK(at != NULL);
+        if (at != NULL)
+            at[strlen(names[i])] = '~';
+        CHECK_INT(recipe_compare(&now, &opened, "OUT", &err), SLIMSET_DIFFERS);
+        CHECK(says(err.text, "codec.", "--force", "-> ~") && memmem(err.text, strlen(err.text), names[i], strlen(names[i]) - 1) != NULL);
+        index_close(&opened);
+        buf_fini(&now);
+    }
+}
+
 /* Very many differences still make one text that ends properly. */
 static void test_compare_everything(void)
 {
@@ -406,6 +432,7 @@ int main(int argc, char **argv)
     RUN(test_every_member_is_in_the_text);
     RUN(test_compare);
     RUN(test_compare_everything);
+    RUN(test_another_library_is_noticed);
     io_remove_tree(AT_FDCWD, path, &err);
     return check_done();
 }
