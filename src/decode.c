@@ -91,6 +91,11 @@ static enum slimset_status profile_of(struct decoder *d, const uint8_t *data, si
     *icc = info->icc;
     *icc_bytes = info->icc != NULL ? info->icc_bytes : 0;
     bool png = info->format == FORMAT_PNG;
+    if (info->icc_bytes > IMAGE_ICC_BYTES_MAX) { /* stays empty, like a corrupt one */
+        *icc = NULL;
+        *icc_bytes = 0;
+        return SLIMSET_OK;
+    }
     if (info->icc_bytes == 0 || *icc != NULL || (!png && info->format != FORMAT_JPEG))
         return SLIMSET_OK;
     d->icc.len = 0;

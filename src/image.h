@@ -43,6 +43,8 @@ enum image_colour {
     IMAGE_INDEX     /* 1 plane of palette indices, palette in image->palette */
 };
 
+enum { IMAGE_ICC_BYTES_MAX = 4 << 20 /* a colour profile: the largest in use have 3 MB. Larger ones are ignored, NOTE_PROFILE_BAD */ };
+
 /* What was seen or done on the way; a set of bits, counted in the report, stored per field in the
  * index (part of its format: only ever append). The stage that sets a bit is named. */
 enum image_note {

@@ -24,7 +24,6 @@ enum {
     SURPLUS_BYTES =
         1024 * 1024, /* inflated beyond the image that are still drained, plus the image's size */
     DEFLATE_RATIO = 1032, /* no deflate stream expands more: 258 bytes from 2 bits */
-    ICC_BYTES_MAX = 4 * 1024 * 1024,
     PNG_PASSES = 7
 };
 
@@ -559,7 +558,7 @@ enum slimset_status png_icc(struct png_reader *r, const uint8_t *data, size_t n,
         if (st != SLIMSET_OK)
             break;
         out->len += got;
-        if (out->len - before > ICC_BYTES_MAX)
+        if (out->len - before > IMAGE_ICC_BYTES_MAX)
             st = err_bad(err, SLIMSET_REJECT_CORRUPT,
                          "PNG chunk iCCP: the profile has more than 4 MiB");
     }

@@ -15,7 +15,6 @@
 
 enum {
     ICC_HEADER_BYTES = 132, /* with the tag count */
-    ICC_MAX_BYTES = 32 << 20,
     WEBP_MAX_SIDE = 16383
 };
 
@@ -72,7 +71,7 @@ static VipsImage *open_feed(struct feed *f, VipsInterpretation interpretation)
 /* libvips 8.14 takes any profile for any image; so its header is read here. */
 static bool profile_fits(const struct image *in, const uint8_t *icc, size_t n)
 {
-    if (n < ICC_HEADER_BYTES || n > ICC_MAX_BYTES || memcmp(icc + 36, "acsp", 4) != 0)
+    if (n < ICC_HEADER_BYTES || n > IMAGE_ICC_BYTES_MAX || memcmp(icc + 36, "acsp", 4) != 0)
         return false;
     if (get_be32(icc) > n || get_be32(icc) < ICC_HEADER_BYTES)
         return false;

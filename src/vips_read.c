@@ -482,14 +482,16 @@ enum slimset_status vips_decode(const uint8_t *data, size_t n, const struct imag
 {
     struct source s;
     struct image plain = {0};
-    struct buf icc = {.max = 64 << 20};
+    struct buf icc = {.max = IMAGE_ICC_BYTES_MAX};
     enum slimset_status st = read_source(data, n, info->format, &s, err);
     if (st != SLIMSET_OK)
         return st;
     if (s.refuse != SLIMSET_REJECT_NONE)
         return err_bad(err, s.refuse, "%s (%u channels of %u bits)", s.why, s.info.channels,
                        s.info.bits);
-    bool convert = srgb && s.info.icc_bytes != 0;
+    bool convert = srgb && s.info.icc_bytes != 0 && s.info.icc_bytes <= IMAGE_ICC_BYTES_MAX;
+    if (srgb && s.info.icc_bytes > IMAGE_ICC_BYTES_MAX)
+        *notes |= NOTE_PROFILE_BAD;
     struct image *to = convert ? &plain : out;
     st = decode_pixels(data, n, &s, convert ? &icc : NULL, to, notes, err);
     if (st != SLIMSET_OK)

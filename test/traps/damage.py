@@ -207,6 +207,7 @@ def limited():
         write(f"bombs/{i}.{c.ext}", c.data)
     start = time.monotonic()
     pack("bombs", "-o", "b", "--image", "*", code=3)
+    # test/pack/bombs.py measures what each costs against the catalogue's 50 ms and 64 MB
     report("E05 bombs are told by their headers, at once", None if time.monotonic() - start < 30 else f"{time.monotonic() - start:.1f} s")
     write("wide/a.png", png(np.tile(np.uint8([[[1, 2, 3]]]), (1, 17000, 1))))
     pack("wide", "-o", "w", "--codec", "webp", "--image", "*", code=3)
