@@ -100,8 +100,8 @@ const struct option_row option_table[] = {
     {OPT_BOXES, "boxes", 0, PACK, GROUP_ROLES, ARG_WORD, false, false, "WHAT", "keep",
      "resize although there are box annotations, and leave their numbers as they are"},
 
-    {OPT_TO, "to", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "LAYOUT", "shards|tree",
-     "tar shards, or a tree of files (default shards)"},
+    {OPT_TO, "to", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "LAYOUT", "shards|tree|npy",
+     "tar shards, a tree of files, or arrays of one shape stacked into .npy files (default shards)"},
     {OPT_SHARD_SIZE, "shard-size", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "SIZE", NULL,
      "largest size of a shard: K M G are powers of 1000, Ki Mi Gi of 1024 (default 256M)"},
     {OPT_SHARD_COUNT, "shards", 0, PACK, GROUP_LAYOUT, ARG_WORD, false, false, "N", NULL,

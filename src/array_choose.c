@@ -9,6 +9,8 @@ enum { GAIN_PERCENT = 95 /* a filter must get an array to this share of the fram
 
 static struct array_codec asked(const struct slimset_recipe *r)
 {
+    if (r->layout == SLIMSET_LAYOUT_NPY)
+        return (struct array_codec){.codec = SLIMSET_CODEC_NPY};
     return (struct array_codec){.codec = (uint8_t)r->array_codec, .filter = r->array_filter, .level = r->array_level};
 }
 
@@ -59,7 +61,7 @@ void array_choices(const struct plan *p, const struct plan_rule *rule, bool webd
         take_choice(at, n, in);
         at += n + (at[n] == ';');
     }
-    if (keeps(r) || (webdataset && r->array_auto && !r->array_asked)) {
+    if (keeps(r) || (webdataset && r->array_auto && !r->array_asked && r->layout != SLIMSET_LAYOUT_NPY)) {
         in->n_choices = 0;
         in->array = (struct array_codec){.codec = changes_values(r) ? SLIMSET_CODEC_NPY : SLIMSET_CODEC_KEEP};
     }
@@ -110,7 +112,7 @@ enum slimset_status array_trials_settle(const struct array_trials *t, const stru
         c = (struct array_codec){.codec = changes_values(recipe) ? SLIMSET_CODEC_NPY : SLIMSET_CODEC_KEEP};
         *why = "files of a tree keep their names";
     } else {
-        *why = recipe->array_auto ? "no filter makes it 5 % smaller" : "as asked";
+        *why = recipe->layout == SLIMSET_LAYOUT_NPY ? "rows are plain values" : recipe->array_auto ? "no filter makes it 5 % smaller" : "as asked";
     }
     bool chooses = recipe->array_auto && c.codec == SLIMSET_CODEC_NPY_ZST;
     array_codec_text(c, params, sizeof params);

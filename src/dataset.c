@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "stack.h"
 
 enum slimset_status dataset_open_folder(const char *out, struct dataset *d,
                                         struct slimset_error *err)
@@ -44,8 +45,11 @@ enum slimset_status dataset_open_index(const char *out, struct dataset *d,
         return st;
     const char *layout;
     size_t n;
-    d->tree = index_meta(&d->ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0;
-    return SLIMSET_OK;
+    if (!index_meta(&d->ix, "layout", &layout, &n))
+        return SLIMSET_OK;
+    d->tree = n == 4 && memcmp(layout, "tree", 4) == 0;
+    d->stacked = n == 3 && memcmp(layout, "npy", 3) == 0;
+    return d->stacked && d->ix.n_samples > 0 ? stack_row(&d->ix, &d->row, err) : SLIMSET_OK;
 }
 
 bool dataset_replaced(const struct dataset *d)

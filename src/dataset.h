@@ -8,6 +8,7 @@
 #define DATASET_H
 
 #include "index.h"
+#include "npy.h"
 
 enum { DATASET_PATH_MAX = 4096 /* bytes with the terminator, as the kernel's PATH_MAX */ };
 
@@ -15,6 +16,8 @@ struct dataset {
     int dirfd;        /* OUT; -1 when closed */
     struct index ix;
     bool tree;        /* META layout=tree */
+    bool stacked;     /* META layout=npy (stack.h) */
+    struct npy row;   /* stacked: what every row is */
 };
 
 /* Opens the folder only. SLIMSET_NOT_FOUND when there is none. */

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "recipe.h"
 #include "request.h"
 #include "shard.h"
+#include "stack_plan.h"
 #include "worker.h"
 
 enum {
@@ -99,7 +101,7 @@ static enum slimset_status write_fragment(struct pipeline *p, const struct shard
     char name[320], meta[96];
     int n = snprintf(meta, sizeof meta, "inputs=%016llx\nlayout=%s\n",
                      (unsigned long long)pipeline_inputs_stat(p->job->plan, w->number),
-                     p->job->plan->recipe->layout == SLIMSET_LAYOUT_TREE ? "tree" : "shards");
+                     recipe_layout(p->job->plan->recipe));
     struct index_counts counts = {.meta_bytes = (uint64_t)n, .shards = 1, .parts = c->n_parts, .samples = c->n_samples,
                                   .fields = c->n_fields, .rejects = c->n_rejects};
     struct index_writer *iw = NULL;
@@ -379,6 +381,30 @@ static void count_answer(struct pipeline *p, const struct item_answer *a)
     }
 }
 
+/* Layout npy: an answer that cannot be a row becomes a reject. */
+static enum slimset_status refuse_row(struct pipeline *p, struct slot *s, struct slimset_error *err)
+{
+    const struct plan *plan = p->job->plan;
+    uint32_t field, failed;
+    uint64_t header;
+    struct npy found;
+    if (plan->recipe->layout != SLIMSET_LAYOUT_NPY)
+        return SLIMSET_OK;
+    enum slimset_status st = stack_pick(plan, &plan->samples[s->sample], s->answer, s->spill_fd, plan->row_known ? &plan->row : NULL,
+                                        &field, &header, &found, &failed, err);
+    if (st == SLIMSET_OK && !plan->row_known)
+        st = err_bad(err, SLIMSET_REJECT_SHAPE, "could not be read when it was planned what rows are: --replan plans anew");
+    if (st != SLIMSET_BAD_INPUT)
+        return st;
+    struct slimset_error why = *err;
+    p->pending_bytes -= s->answer->blob_bytes;
+    free(s->answer);
+    s->answer = NULL;
+    if (s->spill_fd >= 0)
+        close(s->spill_fd);
+    return fail_slot(s, failed, why.reject, why.text, err);
+}
+
 static enum slimset_status write_ready(struct pipeline *p, struct slimset_error *err)
 {
     enum slimset_status st = SLIMSET_OK;
@@ -392,6 +418,8 @@ static enum slimset_status write_ready(struct pipeline *p, struct slimset_error 
         struct shard_writer *w = &p->writer[p->writing % SHARDS_IN_FLIGHT];
         if (s->state == ANSWERED)
             st = refuse_boxes(p, s, err);
+        if (st == SLIMSET_OK && s->state == ANSWERED)
+            st = refuse_row(p, s, err);
         if (st != SLIMSET_OK)
             break;
         if (s->state == ANSWERED) {
@@ -465,7 +493,7 @@ enum slimset_status pipeline_run(struct pipeline_job *job, struct slimset_error 
         goto out;
     }
     for (size_t i = 0; i < SHARDS_IN_FLIGHT; i++)
-        p.writer[i].tar.fd = -1;
+        p.writer[i].tar.fd = p.writer[i].stack.fd = -1;
     if (job->n_todo > 0)
         st = loop(&p, err);
     struct slimset_error ignored;

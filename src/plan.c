@@ -265,7 +265,7 @@ static enum slimset_status split_named(struct plan *p, const char *name, size_t 
     p->splits = grown;
     enum slimset_order order = p->recipe->order;
     if (order == SLIMSET_ORDER_AUTO)
-        order = strcmp(copy, "train") == 0 || strcmp(copy, "data") == 0 ? SLIMSET_ORDER_SHUFFLED : SLIMSET_ORDER_SOURCE;
+        order = p->recipe->layout != SLIMSET_LAYOUT_NPY && (strcmp(copy, "train") == 0 || strcmp(copy, "data") == 0) ? SLIMSET_ORDER_SHUFFLED : SLIMSET_ORDER_SOURCE;
     if (p->recipe->layout == SLIMSET_LAYOUT_TREE)
         order = SLIMSET_ORDER_SOURCE;
     grown[p->n_splits] = (struct plan_split){.name = copy, .order = order};
@@ -374,6 +374,6 @@ size_t plan_key(const struct plan *p, const struct plan_sample *s, char *text)
         if (n + other + more > longest)
             longest = n + other + more;
     }
-    return keys_text(e, p->recipe->layout == SLIMSET_LAYOUT_TREE, p->listing.sources[e->source].webdataset, s->suffix, longest,
-                     text, &changed);
+    bool exact = p->listing.sources[e->source].webdataset && p->recipe->layout != SLIMSET_LAYOUT_NPY; /* a line of a file for each key */
+    return keys_text(e, p->recipe->layout == SLIMSET_LAYOUT_TREE, exact, s->suffix, longest, text, &changed);
 }

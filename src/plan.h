@@ -13,6 +13,7 @@
 
 #include "index.h"
 #include "listing.h"
+#include "npy.h"
 
 /* How one kind of source field is treated; frozen. */
 struct plan_rule {
@@ -70,6 +71,8 @@ struct plan {
     struct plan_shard *shards;
     size_t n_shards;
     bool class_trees;               /* samples carry a cls field */
+    struct npy row;                 /* layout npy, when row_known: what every sample becomes (stack_plan.h) */
+    bool row_known;
     bool frozen;                    /* decisions came from an earlier run */
     uint64_t recipe_hash;           /* of the recipe's text: part of what ties a shard to how it was made */
 };

@@ -23,7 +23,7 @@ enum { SHARDS_MIN = 32, FILL_PERCENT = 85, FIELD_OVERHEAD = 1024 };
 static bool has_pixels(const struct plan *p, const struct plan_sample *s)
 {
     const struct entry *e = &p->listing.entries[s->first];
-    if (p->recipe->layout == SLIMSET_LAYOUT_TREE || p->listing.sources[e->source].webdataset)
+    if (p->recipe->layout == SLIMSET_LAYOUT_TREE || (p->listing.sources[e->source].webdataset && p->recipe->layout != SLIMSET_LAYOUT_NPY))
         return true;
     for (unsigned i = 0; i < s->n; i++)
         if (p->rules[e[i].rule].role != SLIMSET_ROLE_COPY)
@@ -508,10 +508,10 @@ out:
 
 static uint64_t estimate(const struct plan *p, const struct plan_sample *s)
 {
-    uint64_t n = s->cls >= 0 ? FIELD_OVERHEAD : 0;
+    uint64_t overhead = p->recipe->layout == SLIMSET_LAYOUT_NPY ? 0 : FIELD_OVERHEAD, n = s->cls >= 0 ? overhead : 0;
     const struct entry *e = &p->listing.entries[s->first];
     for (unsigned i = 0; i < s->n; i++)
-        n += FIELD_OVERHEAD + (uint64_t)((double)e[i].bytes * p->rules[e[i].rule].ratio);
+        n += overhead + (uint64_t)((double)e[i].bytes * p->rules[e[i].rule].ratio);
     return n;
 }
 
@@ -525,7 +525,7 @@ static enum slimset_status cut_split(struct plan *p, uint32_t split, struct plan
     for (size_t i = 0; i < sp->n_samples; i++)
         sp->bytes += estimate(p, &p->samples[sp->first_sample + i]);
     want = p->recipe->shards != 0 ? p->recipe->shards : (sp->bytes + fill - 1) / (fill != 0 ? fill : 1);
-    if (p->recipe->shards == 0 && want < SHARDS_MIN)
+    if (p->recipe->shards == 0 && want < SHARDS_MIN && p->recipe->layout != SLIMSET_LAYOUT_NPY) /* few files are easily mapped */
         want = SHARDS_MIN;
     if (want > sp->n_samples)
         want = sp->n_samples;

@@ -196,6 +196,8 @@ static bool most(unsigned some, unsigned all)
 
 static enum slimset_codec wanted_codec(const struct slimset_recipe *r)
 {
+    if (r->layout == SLIMSET_LAYOUT_NPY)
+        return SLIMSET_CODEC_NPY;
     switch (r->output) {
     case SLIMSET_OUTPUT_JPEG:
         return SLIMSET_CODEC_JPEG;

@@ -40,6 +40,8 @@ enum slimset_status slimset_reader_open_with(const char *out,
     enum slimset_status st = dataset_open_folder(out, &r->d, err);
     if (st == SLIMSET_OK)
         st = dataset_open_index(out, &r->d, err);
+    if (st == SLIMSET_OK && r->d.stacked && r->d.ix.n_samples > 0)
+        st = npy_header(&r->d.row, &r->row_head, err);
     if (st == SLIMSET_OK)
         st = sum_parts(r, err);
     if (st == SLIMSET_OK)
@@ -73,6 +75,7 @@ void slimset_reader_close(struct slimset_reader *reader)
     reader_decoders_fini(reader);
     reader_preload_fini(reader);
     reader_files_fini(reader);
+    buf_fini(&reader->row_head);
     dataset_close(&reader->d);
     free(reader);
 }

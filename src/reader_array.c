@@ -81,7 +81,7 @@ static enum slimset_status array_of_field(struct slimset_reader *r, struct reade
                                           const struct reader_field *f, struct slimset_array *array,
                                           void *buf, size_t cap, struct slimset_error *err)
 {
-    struct stored s = {.bytes = {f->ram, f->f->bytes},
+    struct stored s = {.bytes = {f->ram, reader_bytes(r, f->f)},
                        .format = (enum image_format)f->f->format,
                        .notes = f->f->notes};
     if (s.format != FORMAT_NPY && s.format != FORMAT_NPY_ZST && s.format != FORMAT_NPY_BLOSC)
@@ -91,7 +91,7 @@ static enum slimset_status array_of_field(struct slimset_reader *r, struct reade
         st = reader_check_ram(r, f, err);
     } else if (st == SLIMSET_OK) {
         d->bytes.len = 0;
-        st = buf_reserve(&d->bytes, f->f->bytes + 1, err);
+        st = buf_reserve(&d->bytes, s.bytes.n + 1, err);
         if (st == SLIMSET_OK)
             st = reader_fetch(r, f, d->bytes.data, err);
         s.bytes.p = d->bytes.data;

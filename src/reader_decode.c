@@ -69,7 +69,7 @@ static enum slimset_status read_bytes(struct slimset_reader *r, struct reader_de
                                       const struct reader_field *f, struct coded *coded,
                                       struct slimset_error *err)
 {
-    coded->n = f->f->bytes;
+    coded->n = reader_bytes(r, f->f);
     coded->mask = f->f->role == SLIMSET_ROLE_MASK;
     if (f->ram != NULL) {
         coded->data = f->ram;

@@ -33,6 +33,7 @@ struct slimset_reader {
         int fd;            /* holds the lock */
         const uint64_t *at; /* where each field of the index lies in base */
     } ram;
+    struct buf row_head; /* layout npy: what makes a .npy of a row; else empty */
     struct reader_decoder *decoders[READER_DECODERS]; /* atomic */
 };
 
@@ -42,6 +43,12 @@ enum slimset_status reader_text(struct slimset_reader *r, slimset_str s, struct 
 enum slimset_status reader_field(struct slimset_reader *r, uint64_t i, uint32_t k,
                                  const struct slimset_sample **s, const struct slimset_field **f,
                                  struct slimset_error *err);
+
+/* How many bytes field f is handed out as: a row of a stack is a .npy. */
+static inline uint64_t reader_bytes(const struct slimset_reader *r, const struct slimset_field *f)
+{
+    return r->row_head.len + f->bytes;
+}
 
 /* reader_read.c: a field found, and its bytes. */
 struct reader_field {
@@ -62,7 +69,7 @@ void reader_files_fini(struct slimset_reader *r);
 enum slimset_status reader_check_packed(struct slimset_reader *r, const char *out,
                                         struct slimset_error *err);
 
-/* Finds the field and opens its file; its bytes are all inside of it. Then reader_fetch to f->f->bytes
+/* Finds the field and opens its file; its bytes are all inside of it. Then reader_fetch to reader_bytes
  * bytes at `to`, or, of a preloaded one, reader_check_ram and use in place; reader_field_fini in any
  * case after OK. */
 enum slimset_status reader_field_open(struct slimset_reader *r, uint64_t i, uint32_t k,

@@ -16,6 +16,7 @@
 enum { PIECE_BYTES = 1 << 20 };
 
 struct npy_job {
+    struct slimset_reader *reader;
     struct reader_field field;
     struct array_reader *array;
     struct npy stored, source;
@@ -27,17 +28,27 @@ struct npy_job {
 
 static enum slimset_status get_stored(void *arg, uint64_t at, void *to, size_t n, struct slimset_error *err)
 {
-    const struct reader_field *f = arg;
-    size_t got = n;
-    if (at > f->f->bytes || n > f->f->bytes - at)
+    const struct npy_job *j = arg;
+    const struct reader_field *f = &j->field;
+    const struct buf *head = &j->reader->row_head;
+    uint64_t all = reader_bytes(j->reader, f->f);
+    if (at > all || n > all - at)
         return err_set(err, SLIMSET_DAMAGED, "a stored array is cut off");
-    if (n == 0)
-        return SLIMSET_OK;
     if (f->ram != NULL) {
         memcpy(to, f->ram + at, n);
         return SLIMSET_OK;
     }
-    enum slimset_status st = io_pread(f->fd, to, n, f->offset + at, &got, "a shard", err);
+    if (at < head->len) { /* of a row; it lies in no file */
+        size_t first = head->len - at < n ? head->len - (size_t)at : n;
+        memcpy(to, head->data + at, first);
+        to = (uint8_t *)to + first;
+        at += first;
+        n -= first;
+    }
+    size_t got = n;
+    if (n == 0)
+        return SLIMSET_OK;
+    enum slimset_status st = io_pread(f->fd, to, n, f->offset + at - head->len, &got, "a shard", err);
     return st == SLIMSET_OK && got != n ? err_set(err, SLIMSET_DAMAGED, "a stored array is cut off") : st;
 }
 
@@ -50,7 +61,7 @@ static enum slimset_status check_hash(struct npy_job *j, struct slimset_error *e
     enum slimset_status st = buf_reserve(&j->piece, PIECE_BYTES, err);
     for (uint64_t at = 0; st == SLIMSET_OK && at < f->bytes; at += PIECE_BYTES) {
         size_t n = f->bytes - at < PIECE_BYTES ? (size_t)(f->bytes - at) : PIECE_BYTES;
-        st = get_stored(&j->field, at, j->piece.data, n, err);
+        st = get_stored(j, j->reader->row_head.len + at, j->piece.data, n, err);
         if (st == SLIMSET_OK)
             hash_update(&h, j->piece.data, n);
     }
@@ -115,7 +126,7 @@ static enum slimset_status put_turned(struct npy_job *j, struct slimset_error *e
 enum slimset_status slimset_reader_npy(struct slimset_reader *reader, uint64_t i, uint32_t k, bool data_only, slimset_write_fn *write,
                                        void *arg, struct slimset_error *err)
 {
-    struct npy_job j = {.data_only = data_only, .write = write, .arg = arg};
+    struct npy_job j = {.reader = reader, .data_only = data_only, .write = write, .arg = arg};
     struct slimset_text text;
     enum slimset_status st = reader_field_open(reader, i, k, &j.field, err);
     if (st != SLIMSET_OK)
@@ -133,7 +144,8 @@ enum slimset_status slimset_reader_npy(struct slimset_reader *reader, uint64_t i
     if (st == SLIMSET_OK)
         st = check_hash(&j, err);
     if (st == SLIMSET_OK)
-        st = array_reader_begin(j.array, (enum image_format)f->format, get_stored, &j.field, f->bytes, &j.stored, err);
+        st = array_reader_begin(j.array, (enum image_format)f->format, get_stored, &j, reader_bytes(reader, f), &j.stored,
+                                err);
     if (st == SLIMSET_OK) {
         bool changed = array_source(&j.stored, text.bytes, text.n, f->notes, &j.source);
         bool turned = changed && (f->notes & NOTE_C_ORDER) && j.stored.ndim > 1;

@@ -131,7 +131,7 @@ static enum slimset_status lay_out(struct slimset_reader *r, uint64_t *at, uint6
         pos = (pos + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
         if (at != NULL)
             at[i] = pos;
-        if (__builtin_add_overflow(pos, ix->fields[i].bytes, &pos) || pos > INT64_MAX / 2)
+        if (__builtin_add_overflow(pos, reader_bytes(r, &ix->fields[i]), &pos) || pos > INT64_MAX / 2)
             return err_set(err, SLIMSET_DAMAGED, "%s is damaged: its fields have impossible sizes",
                            SLIMSET_INDEX_NAME);
     }

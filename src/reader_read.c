@@ -192,9 +192,11 @@ enum slimset_status reader_field_open(struct slimset_reader *r, uint64_t i, uint
     if (status != SLIMSET_OK)
         return status;
     f->offset = r->d.tree ? 0 : f->f->offset;
+    if (r->d.stacked && f->f->bytes != r->d.row.data_bytes)
+        return err_set(err, SLIMSET_DAMAGED, "%s is damaged: a row has a size of its own", SLIMSET_INDEX_NAME);
     if (r->ram.base != NULL) {
         uint64_t at = r->ram.at[f->f - r->d.ix.fields];
-        if (at > r->ram.bytes || f->f->bytes > r->ram.bytes - at)
+        if (at > r->ram.bytes || reader_bytes(r, f->f) > r->ram.bytes - at)
             return err_set(err, SLIMSET_DAMAGED, "the copy in shared memory was changed");
         f->ram = r->ram.base + at;
         return SLIMSET_OK;
@@ -266,7 +268,7 @@ enum slimset_status reader_blame(struct slimset_reader *r, uint64_t i, uint32_t 
 enum slimset_status reader_check_ram(struct slimset_reader *r, const struct reader_field *f,
                                      struct slimset_error *err)
 {
-    if (r->verify && hash_bytes(f->ram, f->f->bytes) != f->f->hash)
+    if (r->verify && hash_bytes(f->ram + r->row_head.len, f->f->bytes) != f->f->hash)
         return mismatch(r, f, "does not match its checksum (the copy in shared memory)", err);
     return SLIMSET_OK;
 }
@@ -274,17 +276,20 @@ enum slimset_status reader_check_ram(struct slimset_reader *r, const struct read
 enum slimset_status reader_fetch(struct slimset_reader *r, const struct reader_field *f, void *to,
                                  struct slimset_error *err)
 {
-    size_t got = f->f->bytes;
+    size_t got = f->f->bytes, head = r->row_head.len;
+    uint8_t *data = (uint8_t *)to + head;
     if (f->ram != NULL) {
-        memcpy(to, f->ram, got);
+        memcpy(to, f->ram, head + got);
     } else {
-        enum slimset_status st = io_pread(f->fd, to, f->f->bytes, f->offset, &got, "a shard", err);
+        if (head > 0)
+            memcpy(to, r->row_head.data, head);
+        enum slimset_status st = io_pread(f->fd, data, f->f->bytes, f->offset, &got, "a shard", err);
         if (st != SLIMSET_OK)
             return reader_blame(r, f->i, f->k, err);
     }
     if (got != f->f->bytes)
         return mismatch(r, f, "is cut off: the file was truncated", err);
-    if (r->verify && hash_bytes(to, got) != f->f->hash)
+    if (r->verify && hash_bytes(data, got) != f->f->hash)
         return mismatch(r, f, "does not match its checksum", err);
     return SLIMSET_OK;
 }
@@ -296,7 +301,7 @@ enum slimset_status slimset_reader_read(struct slimset_reader *reader, uint64_t 
     enum slimset_status st = reader_field_open(reader, i, k, &f, err);
     if (st != SLIMSET_OK)
         return st;
-    *n = f.f->bytes;
+    *n = reader_bytes(reader, f.f);
     if (*n > cap)
         st = err_set(err, SLIMSET_LIMIT, "the field has %zu bytes, the buffer %zu", *n, cap);
     else
@@ -309,9 +314,10 @@ enum slimset_status slimset_reader_read(struct slimset_reader *reader, uint64_t 
 static enum slimset_status load(struct slimset_reader *r, const struct reader_field *f, void **data,
                                 struct slimset_error *err)
 {
-    void *p = malloc(f->f->bytes != 0 ? f->f->bytes : 1);
+    size_t n = reader_bytes(r, f->f);
+    void *p = malloc(n != 0 ? n : 1);
     if (p == NULL)
-        return err_nomem(err, f->f->bytes);
+        return err_nomem(err, n);
     enum slimset_status st = reader_fetch(r, f, p, err);
     if (st == SLIMSET_OK)
         *data = p;
@@ -329,7 +335,7 @@ enum slimset_status slimset_reader_load(struct slimset_reader *reader, uint64_t 
         return st;
     st = load(reader, &f, data, err);
     if (st == SLIMSET_OK)
-        *n = f.f->bytes;
+        *n = reader_bytes(reader, f.f);
     reader_field_fini(&f);
     return st;
 }
@@ -347,7 +353,7 @@ enum slimset_status slimset_reader_view(struct slimset_reader *reader, uint64_t 
     else
         st = load(reader, &f, &v.owned, err);
     v.bytes = f.ram != NULL ? f.ram : v.owned;
-    v.n = f.f->bytes;
+    v.n = reader_bytes(reader, f.f);
     reader_field_fini(&f);
     if (st == SLIMSET_OK)
         *view = v;

@@ -233,6 +233,11 @@ static const char *rule_words(int role, uint8_t settings, char text[40])
     return text;
 }
 
+const char *recipe_layout(const struct slimset_recipe *r)
+{
+    return r->layout == SLIMSET_LAYOUT_TREE ? "tree" : r->layout == SLIMSET_LAYOUT_NPY ? "npy" : "shards";
+}
+
 enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out, struct slimset_error *err)
 {
     static const char *const classes[] = {"auto", "folder", "none"};
@@ -257,7 +262,7 @@ enum slimset_status recipe_text(const struct slimset_recipe *r, struct buf *out,
 #elif defined(__aarch64__)
     line(out, err, &st, "codec.arch=aarch64");
 #endif
-    line(out, err, &st, "layout=%s", r->layout == SLIMSET_LAYOUT_TREE ? "tree" : "shards");
+    line(out, err, &st, "layout=%s", recipe_layout(r));
     pixel_text(r, "recipe.", out, err, &st);
     line(out, err, &st, "recipe.detect=%d", r->detect);
     line(out, err, &st, "recipe.boxes=%s", r->boxes == SLIMSET_BOXES_KEEP ? "keep" : "refuse");

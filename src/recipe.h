@@ -22,4 +22,7 @@ void recipe_resize_text(const struct slimset_recipe *r, char *text, size_t n);
 /* Compares with what a file of an earlier run says. SLIMSET_DIFFERS: the text names each difference. */
 enum slimset_status recipe_compare(const struct buf *text, const struct index *ix, const char *out, struct slimset_error *err);
 
+/* The word for its layout in META: "shards", "tree", "npy". */
+const char *recipe_layout(const struct slimset_recipe *r);
+
 #endif

@@ -13,6 +13,7 @@
 #include "dataset.h"
 #include "keys.h"
 #include "roles.h"
+#include "stack_plan.h"
 
 enum { HEAP_START = 8, SPILL_PIECE = 1 << 20 };
 
@@ -91,14 +92,19 @@ static bool is_tree(const struct shard_writer *w)
     return w->plan->recipe->layout == SLIMSET_LAYOUT_TREE;
 }
 
+static bool is_stack(const struct shard_writer *w)
+{
+    return w->plan->recipe->layout == SLIMSET_LAYOUT_NPY;
+}
+
 static void part_name(const struct shard_writer *w, unsigned part, char *name, size_t n)
 {
     const struct plan_shard *s = &w->plan->shards[w->number];
-    const char *split = w->plan->splits[s->split].name;
+    const char *split = w->plan->splits[s->split].name, *ext = is_stack(w) ? "npy" : "tar";
     if (part == 0)
-        snprintf(name, n, "%s-%05u.tar", split, s->number);
+        snprintf(name, n, "%s-%05u.%s", split, s->number, ext);
     else
-        snprintf(name, n, "%s-%05u-%u.tar", split, s->number, part);
+        snprintf(name, n, "%s-%05u-%u.%s", split, s->number, part, ext);
 }
 
 static enum slimset_status begin_part(struct shard_writer *w, struct slimset_error *err)
@@ -117,8 +123,8 @@ static enum slimset_status begin_part(struct shard_writer *w, struct slimset_err
     part_name(w, p->part, name, sizeof name);
     enum slimset_status st = keep_text(c, name, strlen(name), &p->name, err);
     if (st == SLIMSET_OK)
-        st = tar_create(&w->tar, w->stage_dir, name, err);
-    w->tar_open = st == SLIMSET_OK;
+        st = is_stack(w) ? stack_create(&w->stack, w->stage_dir, name, &w->plan->row, err) : tar_create(&w->tar, w->stage_dir, name, err);
+    w->part_open = st == SLIMSET_OK;
     return st;
 }
 
@@ -133,15 +139,17 @@ static enum slimset_status end_part(struct shard_writer *w, struct slimset_error
         p->hash = hash_value(&w->tar.hash);
         return SLIMSET_OK;
     }
-    if (!w->tar_open)
+    if (!w->part_open)
         return SLIMSET_OK;
     if (w->n_fds == sizeof w->fds / sizeof w->fds[0]) { /* very many parts: sync some now */
         enum slimset_status st = shard_sync(w, err);
         if (st != SLIMSET_OK)
             return st;
     }
-    w->tar_open = false;
-    enum slimset_status st = tar_finish(&w->tar, &w->fds[w->n_fds], &p->bytes, &p->hash, err);
+    w->part_open = false;
+    int *fd = &w->fds[w->n_fds];
+    enum slimset_status st = is_stack(w) ? stack_finish(&w->stack, fd, &p->bytes, &p->hash, err)
+                                         : tar_finish(&w->tar, fd, &p->bytes, &p->hash, err);
     w->n_fds += st == SLIMSET_OK;
     return st;
 }
@@ -312,17 +320,30 @@ static uint64_t sample_bytes(const struct item_answer *a, const char *cls)
 static enum slimset_status ready_part(struct shard_writer *w, uint64_t bytes, struct slimset_error *err)
 {
     struct shard_content *c = &w->content;
-    if (c->n_parts > 0 && !is_tree(w) && w->tar_open && w->tar.bytes > 0 &&
-        w->tar.bytes + bytes + TAR_END_BYTES > w->plan->recipe->shard_bytes) {
+    uint64_t have = is_stack(w) ? w->stack.bytes : w->tar.bytes, start = is_stack(w) ? STACK_DATA : 0;
+    uint64_t with = is_stack(w) ? have + w->plan->row.data_bytes : have + bytes + TAR_END_BYTES;
+    if (c->n_parts > 0 && !is_tree(w) && w->part_open && have > start && with > w->plan->recipe->shard_bytes) {
         enum slimset_status st = end_part(w, err);
         return st == SLIMSET_OK ? begin_part(w, err) : st;
     }
     return c->n_parts == 0 ? begin_part(w, err) : SLIMSET_OK;
 }
 
+/* The values behind the header of a stored .npy, as the next row. */
+static enum slimset_status store_row(struct shard_writer *w, const char *field, const uint8_t *payload, uint64_t header, int spill_fd,
+                                     const struct item_field *f, struct slimset_field *to, struct slimset_error *err)
+{
+    to->bytes = w->plan->row.data_bytes;
+    enum slimset_status st = keep_text(&w->content, field, strlen(field), &to->name, err);
+    if (st == SLIMSET_OK && f->spilled)
+        return stack_append_file(&w->stack, spill_fd, f->spill_at + header, &to->offset, &to->hash, err);
+    to->hash = hash_bytes(payload + header, to->bytes);
+    return st == SLIMSET_OK ? stack_append(&w->stack, payload + header, &to->offset, err) : st;
+}
+
 static enum slimset_status one_field(struct shard_writer *w, const struct entry *e, const struct item_field *f, const char *array,
                                      const char *key, size_t key_n, const char *name, const uint8_t *payload, int spill_fd,
-                                     struct slimset_error *err)
+                                     uint64_t header, struct slimset_error *err)
 {
     struct shard_content *c = &w->content;
     struct slimset_field *to = push(&c->fields, &c->n_fields, &c->cap_fields, sizeof *to, err);
@@ -350,9 +371,23 @@ static enum slimset_status one_field(struct shard_writer *w, const struct entry 
         st = keep_text(c, array, f->array_bytes, &to->array, err);
     if (st == SLIMSET_OK && f->profile[0] != '\0') /* images; an array has none */
         st = keep_text(c, f->profile, strnlen(f->profile, sizeof f->profile), &to->array, err);
+    if (st == SLIMSET_OK && is_stack(w))
+        return store_row(w, name, payload, header, spill_fd, f, to, err);
     if (st == SLIMSET_OK && f->spilled)
         return store_spilled(w, key, key_n, name, spill_fd, f, to, err);
     return st == SLIMSET_OK ? store(w, key, key_n, name, payload, f->payload_bytes, to, err) : st;
+}
+
+static enum slimset_status not_packed(struct shard_content *c, const struct entry *e, uint32_t kind, enum slimset_reject reject,
+                                      const char *text, struct slimset_error *err)
+{
+    struct slimset_reject_record *r = push(&c->rejects, &c->n_rejects, &c->cap_rejects, sizeof *r, err);
+    if (r == NULL)
+        return err->status;
+    r->kind = kind;
+    r->reject = reject;
+    enum slimset_status st = keep_text(c, e->path, e->path_bytes, &r->path, err);
+    return st == SLIMSET_OK ? keep_text(c, text, strlen(text), &r->text, err) : st;
 }
 
 enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sample *s, const struct item_answer *a, int spill_fd,
@@ -366,31 +401,39 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     const char *text = item_text(a);
     char key[KEYS_TEXT_MAX], cls[16] = "";
     size_t key_n = plan_key(w->plan, s, key);
-    bool has_cls = s->cls >= 0 && !is_tree(w);
+    bool has_cls = s->cls >= 0 && !is_tree(w) && !is_stack(w);
+    uint32_t row = 0, failed;
+    uint64_t header = 0;
+    struct npy found;
     names.n = 0;
     names.cased = is_tree(w);
     shard_hash_sample(&w->inputs, w->plan, s);
     for (uint32_t i = 0; i < a->n_fields; i++) {
         if (i == 0 || f[i].input != f[i - 1].input)
-            shard_hash_entry(&w->inputs, w->plan, &e[f[i].input], f[i].in_hash);
+            shard_hash_entry(&w->inputs, w->plan, &e[f[i].input], is_stack(w) && !stack_takes(w->plan, &e[f[i].input]) ? 0 : f[i].in_hash);
         field_name(w, &e[f[i].input], &f[i], text, &names);
         text += f[i].name_bytes + f[i].array_bytes;
     }
     has_cls = has_cls && !taken(&names, "cls");
     if (has_cls)
         snprintf(cls, sizeof cls, "%d", s->cls);
-    enum slimset_status st = ready_part(w, sample_bytes(a, cls), err);
+    enum slimset_status st = is_stack(w) ? stack_pick(w->plan, s, a, spill_fd, &w->plan->row, &row, &header, &found, &failed, err) : SLIMSET_OK;
+    if (st == SLIMSET_OK)
+        st = ready_part(w, sample_bytes(a, cls), err);
     struct slimset_sample *to = st == SLIMSET_OK ? push(&c->samples, &c->n_samples, &c->cap_samples, sizeof *to, err) : NULL;
     if (to == NULL)
         return err->status;
     to->first_field = c->n_fields;
-    to->n_fields = (uint16_t)(a->n_fields + has_cls);
+    to->n_fields = is_stack(w) ? 1 : (uint16_t)(a->n_fields + has_cls);
     to->cls = s->cls;
     to->part = (uint32_t)c->n_parts - 1;
     st = keep_text(c, key, key_n, &to->key, err);
     text = item_text(a);
     for (uint32_t i = 0; st == SLIMSET_OK && i < a->n_fields; i++) {
-        st = one_field(w, &e[f[i].input], &f[i], text + f[i].name_bytes, key, key_n, names.text[i], payload, spill_fd, err);
+        if (!is_stack(w) || i == row)
+            st = one_field(w, &e[f[i].input], &f[i], text + f[i].name_bytes, key, key_n, names.text[i], payload, spill_fd, header, err);
+        else
+            st = not_packed(c, &e[f[i].input], 2, SLIMSET_REJECT_NONE, "its sample is a row of an array, which holds nothing else", err);
         payload += f[i].spilled ? 0 : f[i].payload_bytes;
         text += f[i].name_bytes + f[i].array_bytes;
     }
@@ -403,18 +446,6 @@ enum slimset_status shard_sample(struct shard_writer *w, const struct plan_sampl
     label->format = FORMAT_TEXT;
     label->notes = NOTE_GENERATED;
     return store(w, key, key_n, "cls", cls, strlen(cls), label, err);
-}
-
-static enum slimset_status not_packed(struct shard_content *c, const struct entry *e, uint32_t kind, enum slimset_reject reject,
-                                      const char *text, struct slimset_error *err)
-{
-    struct slimset_reject_record *r = push(&c->rejects, &c->n_rejects, &c->cap_rejects, sizeof *r, err);
-    if (r == NULL)
-        return err->status;
-    r->kind = kind;
-    r->reject = reject;
-    enum slimset_status st = keep_text(c, e->path, e->path_bytes, &r->path, err);
-    return st == SLIMSET_OK ? keep_text(c, text, strlen(text), &r->text, err) : st;
 }
 
 enum slimset_status shard_reject(struct shard_writer *w, const struct plan_sample *s, uint32_t failed, enum slimset_reject reject,
@@ -443,8 +474,8 @@ enum slimset_status shard_begin(struct shard_writer *w, const struct plan *plan,
     w->plan = plan;
     w->number = shard;
     w->stage_dir = stage_dir;
-    w->tar.fd = -1;
-    w->tar_open = false;
+    w->tar.fd = w->stack.fd = -1;
+    w->part_open = false;
     w->n_fds = 0;
     w->content = (struct shard_content){0};
     shard_hash_begin(&w->inputs, plan);
@@ -482,7 +513,9 @@ void shard_fini(struct shard_writer *w)
 {
     struct shard_content *c = &w->content;
     tar_abort(&w->tar);
+    stack_abort(&w->stack);
     buf_fini(&w->tar.buffer);
+    buf_fini(&w->stack.buffer);
     while (w->n_fds > 0)
         close(w->fds[--w->n_fds]);
     free(c->parts);

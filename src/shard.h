@@ -12,6 +12,7 @@
 
 #include "index.h"
 #include "plan.h"
+#include "stack_write.h"
 #include "tar_write.h"
 
 /* Records of one shard, wherever they lie. Numbers inside (first_field, part) count from the base values. */
@@ -43,7 +44,8 @@ struct shard_writer {
     size_t number;                  /* in plan->shards */
     int stage_dir;
     struct tar_writer tar;
-    bool tar_open;
+    struct stack_writer stack;      /* layout npy */
+    bool part_open;                 /* one of the two has a file */
     struct shard_content content;
     struct hash_stream inputs;      /* of inputs_hash */
     int fds[64];                    /* finished parts that are not synced yet */

@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "dataset.h"
+#include "npy.h"
 #include "tar_write.h"
 
 /* The release whose layout of .nv-meta this is. */
@@ -180,6 +181,60 @@ static enum slimset_status energon_folder(const struct energon *e, sidecar_fn *f
     return st;
 }
 
+/* --- beside stacks ------------------------------------------------------------------------------- */
+
+/* For each row of a split its class number, -1 where it has none, as a .npy of int64; and its key, a line each. */
+static enum slimset_status labels_and_keys(struct index *ix, const struct slimset_split *split, struct buf *labels, struct buf *keys,
+                                           struct slimset_error *err)
+{
+    struct npy a = {.major = 1, .ndim = 1, .shape = {split->n_samples}, .count = split->n_samples};
+    npy_set_type(&a, 'i', 8);
+    enum slimset_status st = npy_header(&a, labels, err);
+    for (uint64_t i = 0; st == SLIMSET_OK && i < split->n_samples; i++) {
+        const struct slimset_sample *s;
+        const struct slimset_field *f;
+        const char *key = NULL;
+        size_t n = 0;
+        st = index_sample(ix, split->first_sample + i, &s, &f, err);
+        int64_t cls = st == SLIMSET_OK ? s->cls : -1;
+        if (st == SLIMSET_OK)
+            st = index_text(ix, s->key, &key, &n, err);
+        if (st == SLIMSET_OK)
+            st = buf_append(labels, &cls, sizeof cls, err);
+        if (st == SLIMSET_OK)
+            st = buf_append(keys, key, n, err);
+        if (st == SLIMSET_OK)
+            st = buf_append(keys, "\n", 1, err);
+    }
+    return st;
+}
+
+static enum slimset_status beside_stacks(struct index *ix, bool content, sidecar_fn *fn, void *arg, struct slimset_error *err)
+{
+    enum slimset_status st = index_touch(ix, ix->splits, ix->n_splits * sizeof *ix->splits, err);
+    for (uint64_t i = 0; st == SLIMSET_OK && i < ix->n_splits; i++) {
+        const struct slimset_split *split = &ix->splits[i];
+        struct buf labels = {0}, keys = {0};
+        const char *text;
+        size_t n;
+        char part[DATASET_PATH_MAX], name[DATASET_PATH_MAX + 16];
+        st = index_text(ix, split->name, &text, &n, err);
+        if (st != SLIMSET_OK || split->n_samples == 0 || !dataset_part_name(text, n, part))
+            continue;
+        if (content)
+            st = labels_and_keys(ix, split, &labels, &keys, err);
+        snprintf(name, sizeof name, "%s-labels.npy", part);
+        if (st == SLIMSET_OK)
+            st = fn(arg, name, labels.data, labels.len, err);
+        snprintf(name, sizeof name, "%s-keys.txt", part);
+        if (st == SLIMSET_OK)
+            st = fn(arg, name, keys.data, keys.len, err);
+        buf_fini(&labels);
+        buf_fini(&keys);
+    }
+    return st;
+}
+
 /* --- all of them ---------------------------------------------------------------------------------- */
 
 static bool asks_for(const struct index *ix, const char *what)
@@ -235,11 +290,13 @@ static enum slimset_status one_part(struct index *ix, uint64_t i, bool dali, boo
 enum slimset_status sidecar_each(struct index *ix, bool content, sidecar_fn *fn, void *arg, struct slimset_error *err)
 {
     bool dali = asks_for(ix, "dali-idx"), energon = asks_for(ix, "energon");
-    const char *layout;
-    size_t n;
+    const char *layout = "";
+    size_t n = 0;
     struct energon e = {0};
     enum slimset_status st = SLIMSET_OK;
-    if ((!dali && !energon) || (index_meta(ix, "layout", &layout, &n) && n == 4 && memcmp(layout, "tree", 4) == 0))
+    if (index_meta(ix, "layout", &layout, &n) && n == 3 && memcmp(layout, "npy", 3) == 0)
+        return beside_stacks(ix, content, fn, arg, err);
+    if ((!dali && !energon) || (n == 4 && memcmp(layout, "tree", 4) == 0))
         return SLIMSET_OK;
     st = index_touch(ix, ix->parts, ix->n_parts * sizeof *ix->parts, err);
     if (st == SLIMSET_OK)

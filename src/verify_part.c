@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "image.h"
+#include "stack.h"
 #include "tar_check.h"
 #include "verify_impl.h"
 
@@ -221,7 +222,7 @@ static enum slimset_status check_data(struct stream *s, const char *part, const 
         verify_finding(v, part, m->key, m->field, "its bytes do not match their checksum");
         return SLIMSET_OK; /* what was not packed need not decode */
     }
-    if (v->decoder != NULL && is_array(m->f))
+    if (v->decoder != NULL && is_array(m->f) && !v->d.stacked)
         return decode_array(s, start, part, m, err);
     return decode ? decode_member(v, part, m, err) : SLIMSET_OK;
 }
@@ -267,6 +268,40 @@ static enum slimset_status check_tar_member(struct stream *s, const char *part,
     return st;
 }
 
+/* The header of a stack of n rows: there is only one that is right. */
+static enum slimset_status check_stack_header(struct stream *s, const char *part, uint32_t n, struct slimset_error *err)
+{
+    struct buf want = {0};
+    uint8_t have[STACK_DATA];
+    size_t got = 0;
+    enum slimset_status st = stack_header(&s->v->d.row, n, &want, err);
+    if (st == SLIMSET_OK)
+        st = stream_copy(s, have, sizeof have, &got, err);
+    if (st == SLIMSET_OK && got == sizeof have && memcmp(have, want.data, sizeof have) != 0)
+        verify_finding(s->v, part, NULL, NULL, "its header is not that of %" PRIu32 " rows of the dataset", n);
+    buf_fini(&want);
+    return st;
+}
+
+/* One row; *end as check_tar_member has it. */
+static enum slimset_status check_row(struct stream *s, const char *part, const struct member *m, uint64_t *end, bool *fine,
+                                     struct slimset_error *err)
+{
+    *fine = m->f->offset == *end && m->f->bytes == s->v->d.row.data_bytes && m->f->bytes <= INT64_MAX - *end;
+    if (!*fine) {
+        verify_finding(s->v, part, m->key, m->field,
+                       "the index says that its %" PRIu64 " bytes begin at byte %" PRIu64 ", but a row of %" PRIu64 " is to begin at %" PRIu64,
+                       m->f->bytes, m->f->offset, s->v->d.row.data_bytes, *end);
+        return SLIMSET_OK;
+    }
+    *end += m->f->bytes;
+    if (*end > s->size) {
+        verify_finding(s->v, part, m->key, m->field, "lost: the file ends before it does");
+        return SLIMSET_OK;
+    }
+    return check_data(s, part, m, err);
+}
+
 /* Members one behind the other as the index has them; *end is where the last one ends, *fine
  * whether all could be followed. */
 static enum slimset_status check_members(struct stream *s, const char *part,
@@ -275,7 +310,12 @@ static enum slimset_status check_members(struct stream *s, const char *part,
 {
     struct verify *v = s->v;
     struct member m;
-    *end = 0;
+    *end = v->d.stacked ? STACK_DATA : 0;
+    if (v->d.stacked) {
+        enum slimset_status st = check_stack_header(s, part, p->n_samples, err);
+        if (st != SLIMSET_OK)
+            return st;
+    }
     for (uint32_t i = 0; i < p->n_samples; i++) {
         const struct slimset_sample *sample;
         const struct slimset_field *f;
@@ -287,7 +327,7 @@ static enum slimset_status check_members(struct stream *s, const char *part,
         for (uint32_t k = 0; k < sample->n_fields; k++) {
             st = member_of(v, part, sample, &f[k], &m, fine, err);
             if (st == SLIMSET_OK && *fine)
-                st = check_tar_member(s, part, &m, end, fine, err);
+                st = (v->d.stacked ? check_row : check_tar_member)(s, part, &m, end, fine, err);
             if (st != SLIMSET_OK || !*fine)
                 return st;
         }
@@ -305,11 +345,12 @@ static enum slimset_status check_tail(struct stream *s, const char *part,
     uint8_t zeros[TAR_CHECK_END];
     size_t got;
     enum slimset_status st = SLIMSET_OK;
-    if (followed && end + TAR_CHECK_END != p->bytes) {
+    end += v->d.stacked ? 0 : TAR_CHECK_END;
+    if (followed && end != p->bytes) {
         verify_finding(v, part, NULL, NULL,
                        "the index gives it %" PRIu64 " bytes, its members need %" PRIu64, p->bytes,
-                       end + TAR_CHECK_END);
-    } else if (followed && s->size >= p->bytes) {
+                       end);
+    } else if (followed && s->size >= p->bytes && !v->d.stacked) {
         st = stream_copy(s, zeros, sizeof zeros, &got, err);
         if (st == SLIMSET_OK && (got != sizeof zeros || !tar_check_zeros(zeros, got)))
             verify_finding(v, part, NULL, NULL, "does not end with two blocks of zeros");

@@ -34,7 +34,7 @@ enum slimset_resize {
     SLIMSET_RESIZE_SCALE  /* factor */
 };
 
-enum slimset_layout { SLIMSET_LAYOUT_SHARDS = 1, SLIMSET_LAYOUT_TREE = 2 };
+enum slimset_layout { SLIMSET_LAYOUT_SHARDS = 1, SLIMSET_LAYOUT_TREE = 2, SLIMSET_LAYOUT_NPY = 3 /* raw pixels and plain arrays of one shape, stacked */ };
 enum slimset_subsampling { SLIMSET_SUBSAMPLING_420 = 0, SLIMSET_SUBSAMPLING_422, SLIMSET_SUBSAMPLING_444 };
 enum slimset_output { SLIMSET_OUTPUT_AUTO = 0, SLIMSET_OUTPUT_JPEG, SLIMSET_OUTPUT_PNG, SLIMSET_OUTPUT_WEBP,
                       SLIMSET_OUTPUT_KEEP, SLIMSET_OUTPUT_RAW };

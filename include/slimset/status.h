@@ -66,6 +66,7 @@ enum slimset_reject {
     SLIMSET_REJECT_DEPTH,          /* 16-bit values that an 8-bit output would destroy */
     SLIMSET_REJECT_ARRAY,          /* malformed or unsupported array */
     SLIMSET_REJECT_CAST_LOSS,      /* --cast would lose more values than --max-cast-loss allows */
+    SLIMSET_REJECT_SHAPE,          /* --to npy: not a row like the others */
     SLIMSET_REJECT_COUNT
 };
 

@@ -88,6 +88,7 @@ const char *slimset_reject_name(enum slimset_reject reject)
         [SLIMSET_REJECT_DEPTH] = "depth",
         [SLIMSET_REJECT_ARRAY] = "array",
         [SLIMSET_REJECT_CAST_LOSS] = "cast-loss",
+        [SLIMSET_REJECT_SHAPE] = "shape",
     };
     if ((unsigned)reject >= SLIMSET_REJECT_COUNT)
         return "unknown";
