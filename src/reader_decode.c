@@ -241,7 +241,7 @@ static enum slimset_status think(const struct coded *c, const struct slimset_dec
                        j->out.stride_bytes, row);
     size_t rows = j->out.h * (o->layout == SLIMSET_CHW ? (size_t)channels : 1);
     if (!mul_size(j->out.stride_bytes, rows, &j->bytes))
-        return err_nomem(err, SIZE_MAX);
+        return err_set(err, SLIMSET_USAGE, "a stride of %zu bytes is too much for %zu rows", j->out.stride_bytes, rows);
     return SLIMSET_OK;
 }
 

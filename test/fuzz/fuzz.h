@@ -7,7 +7,10 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/io.h"
 #include "image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -41,17 +45,43 @@ static inline int fuzz_file(const void *data, size_t n)
     return fd;
 }
 
-/* A folder for this process, made once, removed by nobody: it holds a few files that are written
+static char fuzz_folder_path[300];
+
+static inline void fuzz_folder_remove(void)
+{
+    struct slimset_error ignored;
+    io_remove_tree(AT_FDCWD, fuzz_folder_path, &ignored);
+}
+
+/* Removes the folders of processes that are gone: a finding ends a process without its exit. */
+static inline void fuzz_folder_sweep(const char *tmp)
+{
+    DIR *d = opendir(tmp);
+    struct dirent *e;
+    int pid, end;
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        end = 0;
+        if (sscanf(e->d_name, "slimset-fuzz-%d-%n", &pid, &end) != 1 || end == 0 || pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH)
+            continue;
+        struct slimset_error ignored;
+        io_remove_tree(dirfd(d), e->d_name, &ignored);
+    }
+    if (d != NULL)
+        closedir(d);
+}
+
+/* A folder for this process, made once, removed at its exit: it holds a few files that are written
  * over. */
 static inline int fuzz_folder(void)
 {
-    static char path[300];
+    char *const path = fuzz_folder_path;
     static int fd = -1;
     if (fd >= 0)
         return fd;
-    const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/slimset-fuzz-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    MUST(mkdtemp(path) != NULL);
+    const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+    fuzz_folder_sweep(tmp);
+    snprintf(path, sizeof fuzz_folder_path, "%s/slimset-fuzz-%d-XXXXXX", tmp, (int)getpid());
+    MUST(mkdtemp(path) != NULL && atexit(fuzz_folder_remove) == 0);
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     MUST(fd >= 0);
     return fd;

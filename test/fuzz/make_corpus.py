@@ -246,7 +246,7 @@ def lister_records():
 def main():
     random.seed(1)
     for target in ("sniff", "png", "jpeg", "bmp", "zip", "tar", "spool", "npy", "answer", "lister", "index", "keys", "recipe", "item", "config",
-                   "worker"):
+                   "worker", "inflate", "decode"):
         folder = os.path.join(CORPUS, target)
         if os.path.isdir(folder):
             for name in os.listdir(folder):
@@ -271,6 +271,18 @@ def main():
         put("item", name, head + data)
     put("item", "mask", bytes([1, 30, 30, 0, 89, 0, 5, 0, 0, 0]) + bytes([1, 2, 0, 0, 0, 0, 0]) * 2 + pngs()["palette"])
     put("item", "zip", bytes([1, 30, 30, 0, 89, 0, 5, 0, 0, 0]) + bytes([128, 1, 6, 0, 0, 3, 1]) * 2 + zips()["deflated"])
+    deflates = {"stored": zlib.compressobj(0), "fixed": zlib.compressobj(9, strategy=zlib.Z_FIXED), "dynamic": zlib.compressobj(9),
+                "huffman": zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY), "runs": zlib.compressobj(9, strategy=zlib.Z_RLE)}
+    words = picture(24, 17).tobytes() + bytes(300) + b"far " * 90 + picture(24, 17).tobytes()
+    for name, z in deflates.items():
+        put("inflate", name, b"\5\3" + (z.compress(words[:1500] if name in ("stored", "huffman") else words) + z.flush())[2:])
+    put("inflate", "bomb", b"\xff\xff" + zlib.compress(bytes(1 << 21), 9)[2:])
+    # options 12: channels, scale, least size, what follows, crop, stride
+    for name, data in (*((k, jpegs()[k]) for k in ("420", "422", "gray", "progressive", "cmyk")),
+                       *(("png_" + k, pngs()[k]) for k in ("rgb", "rgba", "la", "palette", "bit", "gray16", "adam7", "trns"))):
+        put("decode", name, bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]) + data)
+    put("decode", "crop", bytes([3, 1, 0, 0, 1, 3, 2, 9, 7, 0, 0, 0]) + jpegs()["420"])
+    put("decode", "planes", bytes([128 + 3, 4, 8, 8, 2, 0, 0, 0, 0, 90, 0, 0]) + pngs()["rgb"])
     item_input = struct.pack("<QQQqI8B4x", 0, 300, 300, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
     put("worker", "one", b"\1" + struct.pack("<QIIII", 5, 1, 0, 1, 1) + item_input)
     put("worker", "two", b"\2" + struct.pack("<QIIII", 5, 2, 3, 2, 2) + item_input + item_input)

@@ -7,11 +7,12 @@ import json
 import lzma
 import os
 import shutil
+import struct
 import subprocess
 import tarfile
 import zipfile
 
-from _frame import files, jpeg, ls, main, members, pack, photos, picture, rejects, run, write
+from _frame import IN_PROCESS, SLIMSET, files, jpeg, ls, main, members, pack, photos, picture, rejects, run, write
 
 
 def tar_of(folder, path, fmt=tarfile.USTAR_FORMAT):
@@ -50,6 +51,38 @@ def test_every_archive_gives_what_the_folder_gives():
         assert {k: v for k, v in files("out").items() if k.endswith(".tar")} == {k: v for k, v in golden.items() if k.endswith(".tar")}, name
         assert ("unpacking it once" in p.err) == (name.count(".") == 2), p.err
         run("verify", "out", "--decode", code=0)
+
+
+def frame(data, window_log):
+    """A zstd frame that asks for a window of that size, its blocks stored."""
+    blocks = [data[i:i + (1 << 17)] for i in range(0, len(data), 1 << 17)]
+    body = b"".join(struct.pack("<I", len(b) << 3 | (i == len(blocks) - 1))[:3] + b for i, b in enumerate(blocks))
+    return struct.pack("<IBB", 0xFD2FB528, 0, (window_log - 10) << 3) + body
+
+
+def test_a_window_of_2_gib_is_refused_in_little_memory():
+    photos("src", 6)
+    tar_of("src", "a.tar")
+    data = open("a.tar", "rb").read()
+    for log in (27, 31):
+        write(f"w{log}.tar.zst", frame(data, log))
+        said = subprocess.run(["zstd", "-lv", f"w{log}.tar.zst"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True).stdout
+        assert str(1 << log).encode() in said, said  # another reader's word for it
+    # the same frame with the window that is allowed, so that nothing else is wrong with it
+    assert subprocess.run(["zstd", "-dc", "w27.tar.zst"], stdout=subprocess.PIPE, check=True).stdout == data
+    pack("w27.tar.zst", "-o", "good")
+    pack("a.tar", "-o", "golden")
+    assert members("good") == members("golden")
+    with open("err", "wb") as e:
+        pid = os.posix_spawn(SLIMSET, [SLIMSET, "pack", "w31.tar.zst", "-o", "out", *(["--in-process"] if IN_PROCESS else [])],
+                             os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, e.fileno(), 2)])
+    _, status, used = os.wait4(pid, 0)
+    err = open("err").read()
+    assert os.waitstatus_to_exitcode(status) == 2, (status, err)
+    assert "w31.tar.zst" in err and "window" in err, err
+    assert not os.path.exists("out/slimset.index")
+    if not IN_PROCESS:  # a sanitizer's memory is not slimset's
+        assert used.ru_maxrss < 128 << 10, used.ru_maxrss  # of it and of its children
 
 
 def test_tar_of_tars_and_zip_of_zips():

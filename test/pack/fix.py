@@ -51,6 +51,32 @@ def test_damaged_shards_are_built_again():
     assert "nothing to do" in pack("src", "-o", "out", "--shards", "4", "--resize", "64", code=3).out.lower() or files("out") == want
 
 
+def test_a_staged_shard_that_is_flipped_before_the_resume():
+    """A resumed run looks at names and sizes of what is staged, not at all its bytes: verify does, and --fix mends it."""
+    photos("src", 160, 400, 300)
+    pack("src", "-o", "golden", "--resize", "200")
+    done = lambda: [n for n in os.listdir("out/.slimset") if n.startswith("frag-")] if os.path.isdir("out/.slimset") else []
+    while len(done()) < 3:
+        p = subprocess.Popen([SLIMSET, "pack", "src", "-o", "out", "--resize", "200", "-j", "1"], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+        while len(done()) < 3 and p.poll() is None:
+            time.sleep(0.001)
+        p.kill()
+        p.wait()
+    assert not os.path.exists("out/slimset.index"), "the run was over before it could be killed"
+    names = [n[5:] + ".tar" for n in done()]
+    assert all(os.path.exists(f"out/.slimset/stage/{n}") for n in names), (names, os.listdir("out/.slimset/stage"))
+    flip(f"out/.slimset/stage/{names[0]}")
+    os.truncate(f"out/.slimset/stage/{names[1]}", 700)  # this one has another size: it is made again
+    p = run("pack", "src", "-o", "out", "--resize", "200", code=0)
+    assert "finished before" in p.err + p.out, p.err
+    assert [n for n, h in files("golden").items() if files("out")[n] != h] == [names[0]]
+    p = run("verify", "out", code=4)
+    assert names[0] in p.out and names[1] not in p.out, p.out
+    run("verify", "--fix", "out", code=0)
+    assert files("out") == files("golden")
+
+
 def test_tree():
     want = make("--to", "tree")
     names = sorted(n for n in want if n.endswith(".jpg"))
