@@ -31,7 +31,7 @@ struct container_facts {
     uint8_t palette_columns; /* 1 or 3 */
     const uint8_t *codestream;
     size_t codestream_bytes;
-    uint32_t notes; /* NOTE_TAIL_BYTES, NOTE_WARNING, NOTE_FIRST_FRAME */
+    uint32_t notes; /* NOTE_TAIL_BYTES, NOTE_WARNING, NOTE_FIRST_FRAME, NOTE_GAMMA */
 };
 
 /* SLIMSET_BAD_INPUT: truncated, corrupt, unsupported, too-many-pixels. Other formats: no facts,

@@ -52,6 +52,34 @@ static bool is(const struct box *b, const char *type) { return memcmp(b->type, t
 
 /* ---- HEIF, AVIF: the boxes must be whole; all else is libheif's ---- */
 
+/* Moves [*at, *end) to the contents of the first box of that type in it. */
+static bool enter_box(const uint8_t *data, const char *type, uint64_t *at, uint64_t *end)
+{
+    struct slimset_error ignored;
+    struct box b;
+    while (*at < *end && next_box(data, at, *end, &b, &ignored) == SLIMSET_OK)
+        if (is(&b, type)) {
+            *at = b.body;
+            *end = b.body + b.len;
+            return true;
+        }
+    return false;
+}
+
+/* Is one of the pictures PQ or HLG by its colr box (ISO/IEC 23091-2 numbers)? What cannot be read says nothing. */
+static bool heif_is_hdr(const uint8_t *data, const struct box *meta)
+{
+    uint64_t at = meta->body + 4, end = meta->body + meta->len; /* behind version and flags */
+    if (meta->len < 4 || !enter_box(data, "iprp", &at, &end) || !enter_box(data, "ipco", &at, &end))
+        return false;
+    for (uint64_t inner = end; enter_box(data, "colr", &at, &inner); at = inner, inner = end) {
+        unsigned transfer = inner - at >= 8 && memcmp(data + at, "nclx", 4) == 0 ? get_be16(data + at + 6) : 0;
+        if (transfer == 16 || transfer == 18)
+            return true;
+    }
+    return false;
+}
+
 static enum slimset_status heif_check(const uint8_t *data, size_t n, struct container_facts *k,
                                       struct slimset_error *err)
 {
@@ -66,7 +94,10 @@ static enum slimset_status heif_check(const uint8_t *data, size_t n, struct cont
         }
         if (st != SLIMSET_OK)
             return st;
-        meta = meta || is(&b, "meta");
+        if (is(&b, "meta") && !meta) {
+            meta = true;
+            k->notes |= heif_is_hdr(data, &b) ? NOTE_GAMMA : 0;
+        }
         pixels = pixels || is(&b, "mdat");
     }
     if (!meta)

@@ -70,7 +70,7 @@ enum image_note {
     NOTE_CLASSES_LOST   = 1u << 19, /* convert: mask values that vanished by downsizing */
     NOTE_SLOW_PATH      = 1u << 20, /* convert: decoded by libvips */
     NOTE_CHANNELS       = 1u << 21, /* convert: channel count changed by --channels */
-    NOTE_GAMMA          = 1u << 22, /* decoder: PNG gAMA other than 1/2.2 ignored */
+    NOTE_GAMMA          = 1u << 22, /* decoder: a gamma other than 1/2.2 (PNG), or a transfer curve such as PQ (PNG, HEIF), ignored */
     NOTE_PROFILE_BAD    = 1u << 23, /* decoder/convert: profile corrupt or of the wrong kind, ignored */
     NOTE_GENERATED      = 1u << 24, /* plan: the field was made by us (cls) */
     NOTE_C_ORDER        = 1u << 25, /* array: was in Fortran order, is in C order */

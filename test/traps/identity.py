@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group C: what a file is, whatever it is called; several pictures in one file."""
+"""Group C: what a file is, whatever it is called; several pictures in one file. Of B09 the formats made of boxes."""
 import io
 import shutil
 import struct
@@ -163,7 +163,15 @@ def boxes():
                 break
             data = open(f"a.{kind}", "rb").read()
             name = f"{kind}{' with alpha' if a is rgba else ''}"
-            yield Case("C08", name, kind, data, a, tol=0 if kind in ("jxl", "jp2") else 16)
+            yield Case("C08", name, kind, data, a, tol=0 if kind in ("jxl", "jp2") else 16, absent=("gamma",))
+            at = data.find(b"colrnclx")
+            if kind in ("avif", "heic") and at < 0:
+                print(f"skip B09 {name}: libvips here writes no nclx box")
+            elif kind in ("avif", "heic"):
+                for transfer, curve in ((16, "PQ"), (18, "HLG"), (13, "sRGB")):
+                    hdr = data[:at + 10] + struct.pack(">H", transfer) + data[at + 12:]
+                    yield Case("B09", f"{name} that says {curve}", kind, hdr, a, tol=16, notes=("gamma",) if transfer != 13 else (),
+                               absent=("gamma",) if transfer == 13 else ())
             yield Case("C08", f"{name}, cut to 60 %", kind, data[:len(data) * 6 // 10], reject=("truncated", "corrupt"))
 
 
