@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "alike.h"
+#include "alike.h"
 #include "array_codec.h"
 #include "base/hash.h"
 #include "group.h"
@@ -311,6 +313,58 @@ static enum slimset_status take_group(struct plan *p, size_t first, size_t n, st
     return st;
 }
 
+struct alike_name {
+    uint64_t hash;
+    size_t sample;
+};
+
+static int by_alike(const void *pa, const void *pb)
+{
+    const struct alike_name *a = pa, *b = pb;
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    return a->sample < b->sample ? -1 : a->sample > b->sample;
+}
+
+/* Samples whose names some file systems take for one. Without memory nothing is said. */
+static void warn_alike(const struct plan *p, const struct slimset_run *run)
+{
+    const struct entry *entries = p->listing.entries, *one, *other;
+    struct alike_name *name = calloc(p->n_samples + 1, sizeof *name);
+    struct alike *alike = alike_new();
+    size_t n = 0, first = SIZE_MAX, second = 0;
+    for (size_t i = 0; name != NULL && alike != NULL && i < p->n_samples; i++) {
+        const struct entry *e = &entries[p->samples[i].first];
+        name[i] = (struct alike_name){alike_hash(alike, e->name, e->key_bytes), i};
+    }
+    if (name == NULL || alike == NULL)
+        goto out;
+    qsort(name, p->n_samples, sizeof *name, by_alike);
+    for (size_t i = 1; i < p->n_samples; i++) {
+        if (name[i].hash != name[i - 1].hash)
+            continue;
+        n++;
+        if (name[i - 1].sample < first) { /* the pair that is told of is the first one in the listing */
+            first = name[i - 1].sample;
+            second = name[i].sample;
+        }
+    }
+    if (n > 0) {
+        char a[512], b[512], others[48] = "";
+        one = &entries[p->samples[first].first];
+        other = &entries[p->samples[second].first];
+        listing_display(&p->listing, one, true, a, sizeof a);
+        listing_display(&p->listing, other, true, b, sizeof b);
+        if (n > 1)
+            snprintf(others, sizeof others, " (and %zu more like them)", n - 1);
+        run_note(run, SLIMSET_EVENT_WARNING, "%s and %s differ only in case or in the Unicode form of a letter%s: they stay two samples "
+                 "here, but on a file system such as that of macOS or Windows one overwrites the other", a, b, others);
+    }
+out:
+    alike_free(alike);
+    free(name);
+}
+
 enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, struct slimset_error *err)
 {
     struct listing *l = &p->listing;
@@ -352,6 +406,8 @@ enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, 
         st = take_group(p, i, m - i, err);
         i = m;
     }
+    if (st == SLIMSET_OK)
+        warn_alike(p, run);
     struct plan_sample *fit = realloc(p->samples, (p->n_samples + 1) * sizeof *fit);
     if (fit != NULL)
         p->samples = fit;

@@ -69,8 +69,22 @@ def names():
     nfc, nfd = unicodedata.normalize("NFC", "caf\u00e9.jpg"), unicodedata.normalize("NFD", "caf\u00e9.jpg")
     write(f"uni/{nfc}", TINY)
     write(f"uni/{nfd}", jpeg(gradient(9, 8)))
-    pack("uni", "-o", "o7", code=0)
+    p = pack("uni", "-o", "o7", code=0)
     check("I02 two forms of one letter stay two files", paths("o7") == {nfc, nfd}, paths("o7"))
+    check("I02 and are warned of", "differ only in case or in the Unicode form" in p.err, p.err)
+    forms = [c for r in ((0xc0, 0x250), (0x386, 0x3cf), (0x400, 0x500), (0x1e00, 0x1f00), (0x304c, 0x30ff), (0xac00, 0xd7a4)) for c in range(*r)
+             if unicodedata.normalize("NFC", chr(c)) == chr(c) != unicodedata.normalize("NFD", chr(c))]
+    forms = [c for c in forms if c < 0xac00 or c % 97 == 0]
+    for c in forms:
+        for form in ("NFC", "NFD"):
+            write(f"forms/{c:05x}{unicodedata.normalize(form, chr(c))}.jpg", TINY)
+    p = pack("forms", "-o", "o10", "--classes", "none", code=0)
+    check(f"I02 {len(forms)} letters are seen in both forms", f"(and {len(forms) - 1} more like them)" in p.err, p.err[-600:])
+    one = "".join(map(chr, forms[:60]))
+    write(f"near/{one}.jpg", TINY)
+    write(f"near/{unicodedata.normalize('NFD', one)[:-1]}.jpg", TINY)
+    p = pack("near", "-o", "o9", code=0)
+    check("I02 a missing accent is another name", "differ only" not in p.err, p.err)
     os.makedirs("raw", exist_ok=True)
     with open(b"raw/caf\xe9.jpg", "wb") as f:
         f.write(TINY)
@@ -99,7 +113,8 @@ def trees():
     check("I04 --no-follow", paths("o2") == {"real/a.jpg", "hard.jpg"}, paths("o2"))
     write("case/a.jpg", TINY)
     write("case/A.jpg", jpeg(gradient(9, 8)))
-    pack("case", "-o", "o3", code=0)
+    p = pack("case", "-o", "o3", code=0)
+    check("I05 is warned of", "case/A.jpg and case/a.jpg differ only in case" in p.err and "more like" not in p.err, p.err)
     check("I05 names that differ in case are two samples", len({s["key"] for s in ls("o3")}) == 2)
     order = [f"{i:03d}.jpg" for i in range(60)]
     for folder, some in (("p", order), ("q", order[::-1])):
