@@ -169,6 +169,7 @@ enum slimset_status vips_load_fault(const char *what, struct slimset_error *err)
     static const char *const truncated[] = {"end of file",     "end of data", "truncat",
                                             "not enough data", "premature",   "unexpected end",
                                             "too short"};
+    static const char *const too_large[] = {"security limit", "maximum image size"}; /* libheif's own */
     static const char *const unsupported[] = {"not supported", "unsupported", "not configured",
                                               "compression support", "unimplemented"};
     char text[320];
@@ -180,7 +181,9 @@ enum slimset_status vips_load_fault(const char *what, struct slimset_error *err)
     if (says(text, no_memory, 2))
         return err_set(err, SLIMSET_NO_MEMORY, "%s: libvips: %s", what, text);
     enum slimset_reject reject = SLIMSET_REJECT_CORRUPT;
-    if (says(text, truncated, sizeof truncated / sizeof truncated[0]))
+    if (says(text, too_large, sizeof too_large / sizeof too_large[0]))
+        reject = SLIMSET_REJECT_TOO_MANY_PIXELS;
+    else if (says(text, truncated, sizeof truncated / sizeof truncated[0]))
         reject = SLIMSET_REJECT_TRUNCATED;
     else if (says(text, unsupported, sizeof unsupported / sizeof unsupported[0]))
         reject = SLIMSET_REJECT_UNSUPPORTED;

@@ -164,6 +164,10 @@ def boxes():
             data = open(f"a.{kind}", "rb").read()
             name = f"{kind}{' with alpha' if a is rgba else ''}"
             yield Case("C08", name, kind, data, a, tol=0 if kind in ("jxl", "jp2") else 16, absent=("gamma",))
+            at = data.find(b"ispe")
+            if kind in ("avif", "heic"):
+                yield Case("E05", f"{name} that says 60000 x 60000", kind, data[:at + 8] + struct.pack(">II", 60000, 60000) + data[at + 16:],
+                           reject="too-many-pixels")
             at = data.find(b"colrnclx")
             if kind in ("avif", "heic") and at < 0:
                 print(f"skip B09 {name}: libvips here writes no nclx box")
