@@ -16,6 +16,7 @@ struct item_out {
     struct buf *text;     /* their names and dtypes */
     int spill_fd;         /* -1: none */
     uint64_t spill_at;    /* its end so far */
+    uint64_t spill_max;   /* where it must end; 0: anywhere */
 };
 
 struct array_item; /* opaque: buffers, contexts */

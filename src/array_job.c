@@ -227,7 +227,7 @@ static enum slimset_status change_whole(struct job *j, struct slimset_error *err
 
 struct array_sink array_sink_of(struct item_out *out)
 {
-    return out->spill_fd >= 0 ? (struct array_sink){.fd = out->spill_fd, .at = out->spill_at}
+    return out->spill_fd >= 0 ? (struct array_sink){.fd = out->spill_fd, .at = out->spill_at, .max = out->spill_max}
                               : (struct array_sink){.buf = out->blob, .fd = -1};
 }
 

@@ -60,6 +60,9 @@ static enum slimset_status sink_put(struct array_writer *w, const void *data, si
     w->made += n;
     if (s->buf != NULL)
         return buf_append(s->buf, data, n, err);
+    if (s->max != 0 && (s->at > s->max || n > s->max - s->at))
+        return err_bad(err, SLIMSET_REJECT_TOO_LARGE, "unpacks to more than the %llu MiB that it may have",
+                       (unsigned long long)(s->max >> 20));
     enum slimset_status st = io_pwrite(s->fd, data, n, s->at, "a large array", err);
     s->at += n;
     return st;

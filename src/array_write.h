@@ -16,6 +16,7 @@ struct array_sink {
     struct buf *buf; /* NULL: fd */
     int fd;
     uint64_t at;     /* fd: where the next byte goes */
+    uint64_t max;    /* fd: none goes from here on; 0: anywhere */
 };
 
 struct array_writer; /* opaque: contexts and buffers, reused from array to array */

@@ -208,7 +208,8 @@ enum slimset_status convert_item(struct converter *c, const struct item_request 
         arrays |= req->input[i].role == SLIMSET_ROLE_ARRAY;
     size_t head = sizeof(struct item_answer) + req->n_inputs * sizeof(struct item_field) + (arrays ? TEXT_ROOM : 0);
     struct item_out out = {.blob = blob, .fields = &c->fields, .text = &c->text,
-                           .spill_fd = req->has_spill ? fds[req->n_fds - 1] : -1};
+                           .spill_fd = req->has_spill ? fds[req->n_fds - 1] : -1,
+                           .spill_max = (uint64_t)req->spill_mib << 20};
     blob->max = BLOB_BYTES_MAX;
     buf_reset(blob, KEEP_BYTES);
     buf_reset(&c->in, KEEP_BYTES);

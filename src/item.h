@@ -75,7 +75,7 @@ struct item_request {
     uint32_t n_inputs;
     uint32_t n_fds;
     uint32_t has_spill;    /* the last descriptor is a file that the worker may write */
-    uint32_t zero;
+    uint32_t spill_mib;    /* and not more than so much in it; 0: no limit */
     struct item_input input[ITEM_INPUTS_MAX];
 };
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -182,6 +183,23 @@ static void flight_free(struct flight *f)
     free(f);
 }
 
+/* A worker that was taken over cannot fill the disk: no file of it grows beyond what the largest spill it holds may have. An honest
+ * one keeps to each spill's own limit. Its hard limit stays, since only root could raise it again. */
+static void limit_spills(const struct worker *w)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->held[i]->req->has_spill) {
+            uint64_t mib = w->held[i]->req->spill_mib;
+            most = mib == 0 ? UINT64_MAX : mib << 20 > most ? mib << 20 : most;
+        }
+    struct rlimit limit;
+    if (prlimit(w->pid, RLIMIT_FSIZE, NULL, &limit) == 0) {
+        limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+        prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL);
+    }
+}
+
 static enum slimset_status hand_over(struct worker *w, struct flight *f, struct slimset_error *err)
 {
     uint32_t slot = 0;
@@ -194,6 +212,8 @@ static enum slimset_status hand_over(struct worker *w, struct flight *f, struct 
         w->cpu_ns = -1;
     w->slots_used |= 1u << slot;
     w->held[w->n++] = f;
+    if (f->req->has_spill)
+        limit_spills(w);
     return tell_worker(w, f->req, request_bytes(f->req), f->fds, f->req->n_fds, err);
 }
 

@@ -31,6 +31,16 @@ static bool wants_spill(const struct entry *e, const struct plan_rule *rule, con
     return in->bytes > (npz ? ITEM_SPILL_NPZ_BYTES : ITEM_SPILL_BYTES) || (npz && in->deflated != ARCHIVE_PLAIN);
 }
 
+/* The most that an input may take in a spill, in MiB. Arrays do not grow, but for headers and what a codec adds to noise; those of an
+ * .npz were deflated; those that are resized are made in memory, of which a worker has less than that. */
+static uint64_t spill_room_mib(const struct plan *p, const struct entry *e, const struct plan_rule *rule, const struct item_input *in)
+{
+    const bool npz = e->path_bytes > 4 && strcasecmp(e->path + e->path_bytes - 4, ".npz") == 0;
+    const uint64_t mib = (in->bytes >> 20) + 1, packed = npz ? mib * archive_limits_default.max_ratio : 0;
+    const bool resized = rule->role != SLIMSET_ROLE_COPY && plan_settings(p, rule)->resize != SLIMSET_RESIZE_NONE;
+    return mib + mib / 16 + 64 + packed + (resized ? 16 << 10 : 0);
+}
+
 enum slimset_status request_open(struct request *r, const struct plan *p, uint32_t first, uint32_t n, enum item_op op,
                                  uint64_t ticket, uint32_t *failed, struct slimset_error *err)
 {
@@ -40,7 +50,8 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
     r->item.n_inputs = n;
     r->item.n_fds = 0;
     r->item.has_spill = 0;
-    r->item.zero = 0;
+    r->item.spill_mib = 0;
+    uint64_t room_mib = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct entry *e = &p->listing.entries[first + i];
         const struct plan_rule *rule = &p->rules[e->rule];
@@ -62,6 +73,7 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
         if (rule->role == SLIMSET_ROLE_ARRAY || rule->role == SLIMSET_ROLE_MASK || rule->role == SLIMSET_ROLE_DEPTH)
             array_choices(p, rule, p->listing.sources[e->source].webdataset, in);
         r->item.has_spill |= op != ITEM_HASH && wants_spill(e, rule, in);
+        room_mib += spill_room_mib(p, e, rule, in);
         if (shared >= 0) {
             close(fd);
             in->fd_index = (uint8_t)shared;
@@ -70,6 +82,8 @@ enum slimset_status request_open(struct request *r, const struct plan *p, uint32
             r->fds[r->item.n_fds++] = fd;
         }
     }
+    if (r->item.has_spill)
+        r->item.spill_mib = room_mib < UINT32_MAX ? (uint32_t)room_mib : UINT32_MAX;
     return SLIMSET_OK;
 }
 

@@ -40,7 +40,8 @@ enum behaviour {
     OPENS, CREATES, OPENS_MEMORY, WRITES_INPUT, CUTS_INPUT, FORKS, MAKES_THREAD, SIGNALS, LIMITS_PARENT, MAKES_CODE, MAKES_MEMORY, PAIRS,
     SOCKET, CONNECTS, EXECUTES, TRACES, READS_PARENT,
     /* lies to the coordinator */
-    OTHER_SLOT, OTHER_TICKET, AHEAD, TWICE, TOO_LONG, ENDLESS, LONG_MESSAGE, DESCRIPTORS, REWRITES
+    OTHER_SLOT, OTHER_TICKET, AHEAD, TWICE, TOO_LONG, ENDLESS, LONG_MESSAGE, DESCRIPTORS, REWRITES,
+    FILLS /* the disk, through its spill */
 };
 
 enum { NOT_TRIED, REFUSED, GOT_THROUGH };
@@ -141,10 +142,15 @@ static enum slimset_status hostile_item(struct converter *c, const struct item_r
 {
     enum behaviour b = (enum behaviour)(req->ticket >> 8);
     script->tried[req->ticket & 255]++;
+    if (b == FILLS) {
+        signal(SIGXFSZ, SIG_IGN); /* so that it can tell how far it came */
+        script->outcome[0] = pwrite(fds[1], "x", 1, (1 << 20) - 1) == 1 ? GOT_THROUGH : REFUSED;
+        script->outcome[b] = pwrite(fds[1], "x", 1, 1 << 20) == 1 || ftruncate(fds[1], (off_t)1 << 40) == 0 ? GOT_THROUGH : REFUSED;
+    }
     if (b > HONEST && b < OTHER_SLOT)
         script->outcome[b] = attack(b, fds[0]) ? GOT_THROUGH : REFUSED;
     enum slimset_status st = convert_item(c, req, fds, blob, e);
-    if (st == SLIMSET_OK && b >= OTHER_SLOT)
+    if (st == SLIMSET_OK && b >= OTHER_SLOT && b <= REWRITES)
         lie(b, req, blob);
     return st;
 }
@@ -177,6 +183,8 @@ static void submit(unsigned number, enum behaviour b)
 {
     char text[16], path[64];
     struct item_request r = request(number, b);
+    r.has_spill = b == FILLS;
+    r.spill_mib = b == FILLS;
     snprintf(text, sizeof text, "number%03u", number);
     int w = memfd_create("input", MFD_CLOEXEC);
     CHECK_INT(io_write(w, text, 9, "input", &err), SLIMSET_OK);
@@ -198,6 +206,8 @@ static void take(struct pool_answer *a)
         crash_rejects += a->answer->reject == SLIMSET_REJECT_DECODER_CRASH && strstr(item_text(a->answer), "ystem call") != NULL;
     }
     free(a->answer);
+    if (a->spill_fd >= 0)
+        close(a->spill_fd);
 }
 
 static enum slimset_status drain(void)
@@ -392,6 +402,18 @@ static void test_rewritten_slots(void)
     printf("  %u taken, %u refused\n", taken, refused);
 }
 
+/* A spill holds what its request says and not a byte more. */
+static void test_a_spill_does_not_fill_the_disk(void)
+{
+    open_pool(true);
+    submit(1, FILLS);
+    CHECK_INT(drain(), SLIMSET_OK);
+    CHECK_INT(ok, 1);
+    CHECK_INT(script->outcome[0], GOT_THROUGH);
+    CHECK_INT(script->outcome[FILLS], REFUSED);
+    pool_close(pool);
+}
+
 /* What is no hello, or no request, ends a worker with the status that says so. */
 static void test_workers_check_what_they_are_sent(void)
 {
@@ -496,6 +518,7 @@ int main(int argc, char **argv)
     RUN(test_long_message);
     RUN(test_descriptors_are_dropped);
     RUN(test_rewritten_slots);
+    RUN(test_a_spill_does_not_fill_the_disk);
     RUN(test_workers_check_what_they_are_sent);
     RUN(test_listers);
     return check_done();
