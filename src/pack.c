@@ -35,17 +35,6 @@
 #include "sidecar.h"
 #include "stack_plan.h"
 
-/* --to npy leaves no choice of codecs. */
-static enum slimset_status check_stack(const struct slimset_recipe *r, struct slimset_error *err)
-{
-    const char *wrong = r->output != SLIMSET_OUTPUT_AUTO && r->output != SLIMSET_OUTPUT_RAW ? "--codec: its rows are raw pixels"
-                        : r->array_asked && !r->array_auto && r->array_codec != SLIMSET_CODEC_NPY ? "--array-codec: its rows are plain values"
-                        : r->narrow ? "--narrow: rows have one type, and each array would get its own"
-                        : r->keep_order ? "--keep-order: its rows are in C order"
-                        : r->dali_idx || r->energon ? "--dali-idx and --energon, which go with tar shards" : NULL;
-    return wrong == NULL ? SLIMSET_OK : err_set(err, SLIMSET_USAGE, "--to npy does not go with %s", wrong);
-}
-
 static enum slimset_status check_request(const struct slimset_recipe *r, const struct slimset_run *run, struct slimset_error *err)
 {
     if (run->out == NULL && !run->dry_run)
@@ -61,12 +50,11 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
         return err_set(err, SLIMSET_USAGE, "more than %d rules and fields with settings of their own", SLIMSET_SETTINGS_MAX);
     if ((r->dali_idx || r->energon) && r->layout == SLIMSET_LAYOUT_TREE)
         return err_set(err, SLIMSET_USAGE, "--%s goes with shards: a tree has none", r->dali_idx ? "dali-idx" : "energon");
-    if (r->layout == SLIMSET_LAYOUT_NPY)
-        for (size_t i = 0; i <= r->n_settings; i++) {
-            enum slimset_status st = check_stack(i < r->n_settings ? &r->settings[i] : r, err);
-            if (st != SLIMSET_OK)
-                return st;
-        }
+    if (r->layout == SLIMSET_LAYOUT_NPY) {
+        enum slimset_status st = stack_check(r, err);
+        if (st != SLIMSET_OK)
+            return st;
+    }
     if (r->group_by != NULL && r->n_joins > 0)
         return err_set(err, SLIMSET_USAGE, "--group-by makes samples of folders, --field joins files of several: only one of them");
     return join_check(r, err);

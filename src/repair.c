@@ -16,6 +16,7 @@
 #include "dataset.h"
 #include "pack_impl.h"
 #include "pipeline.h"
+#include "sidecar.h"
 
 enum { CHUNK = 1 << 20 };
 
@@ -194,7 +195,7 @@ enum slimset_status repair_finish(struct pack *p, struct slimset_error *err)
 {
     char (*names)[320] = calloc(p->plan.n_shards + 1, sizeof *names);
     size_t n = 0;
-    bool golden, rolled;
+    bool golden, rolled, beside = true;
     enum slimset_status st = names != NULL ? SLIMSET_OK : err_nomem(err, p->plan.n_shards * sizeof *names);
     for (size_t i = 0; st == SLIMSET_OK && i < p->plan.n_shards; i++) {
         if (p->state[i] == SHARD_KEPT)
@@ -208,9 +209,11 @@ enum slimset_status repair_finish(struct pack *p, struct slimset_error *err)
     if (st == SLIMSET_OK) /* what did not come out right must not be published */
         st = publish_restage(&p->dirs, names, n, err);
     free(names);
-    if (st == SLIMSET_OK && n > 0)
+    if (st == SLIMSET_OK) /* what lies beside the shards is made when publishing */
+        st = sidecar_current(&p->old, p->dirs.out, &beside, err);
+    if (st == SLIMSET_OK && (n > 0 || !beside))
         st = copy_index(p, err);
-    if (st == SLIMSET_OK && n > 0)
+    if (st == SLIMSET_OK && (n > 0 || !beside))
         st = publish_roll(&p->dirs, &rolled, err);
     if (st == SLIMSET_OK)
         st = publish_clean(&p->dirs, err); /* the stat file stays: it is of that index, not of these sources */

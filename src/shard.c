@@ -135,11 +135,9 @@ static enum slimset_status end_part(struct shard_writer *w, struct slimset_error
         return SLIMSET_OK;
     struct slimset_part *p = &c->parts[c->n_parts - 1];
     p->n_samples = (uint32_t)(c->n_samples - p->first_sample);
-    if (is_tree(w)) {
+    if (is_tree(w))
         p->hash = hash_value(&w->tar.hash);
-        return SLIMSET_OK;
-    }
-    if (!w->part_open)
+    if (!w->part_open) /* nor is a tree one file */
         return SLIMSET_OK;
     if (w->n_fds == sizeof w->fds / sizeof w->fds[0]) { /* very many parts: sync some now */
         enum slimset_status st = shard_sync(w, err);
@@ -147,9 +145,8 @@ static enum slimset_status end_part(struct shard_writer *w, struct slimset_error
             return st;
     }
     w->part_open = false;
-    int *fd = &w->fds[w->n_fds];
-    enum slimset_status st = is_stack(w) ? stack_finish(&w->stack, fd, &p->bytes, &p->hash, err)
-                                         : tar_finish(&w->tar, fd, &p->bytes, &p->hash, err);
+    enum slimset_status st = is_stack(w) ? stack_finish(&w->stack, &w->fds[w->n_fds], &p->bytes, &p->hash, err)
+                                         : tar_finish(&w->tar, &w->fds[w->n_fds], &p->bytes, &p->hash, err);
     w->n_fds += st == SLIMSET_OK;
     return st;
 }
@@ -335,10 +332,12 @@ static enum slimset_status store_row(struct shard_writer *w, const char *field, 
 {
     to->bytes = w->plan->row.data_bytes;
     enum slimset_status st = keep_text(&w->content, field, strlen(field), &to->name, err);
-    if (st == SLIMSET_OK && f->spilled)
+    if (st != SLIMSET_OK)
+        return st;
+    if (f->spilled)
         return stack_append_file(&w->stack, spill_fd, f->spill_at + header, &to->offset, &to->hash, err);
     to->hash = hash_bytes(payload + header, to->bytes);
-    return st == SLIMSET_OK ? stack_append(&w->stack, payload + header, &to->offset, err) : st;
+    return stack_append(&w->stack, payload + header, &to->offset, err);
 }
 
 static enum slimset_status one_field(struct shard_writer *w, const struct entry *e, const struct item_field *f, const char *array,

@@ -13,6 +13,24 @@
 
 enum { HEAD_BYTES = 64 << 10 /* of a header; those of plain numbers have some hundred */ };
 
+static enum slimset_status check_one(const struct slimset_recipe *r, struct slimset_error *err)
+{
+    const char *wrong = r->output != SLIMSET_OUTPUT_AUTO && r->output != SLIMSET_OUTPUT_RAW ? "--codec: its rows are raw pixels"
+                        : r->array_asked && !r->array_auto && r->array_codec != SLIMSET_CODEC_NPY ? "--array-codec: its rows are plain values"
+                        : r->narrow ? "--narrow: rows have one type, and each array would get its own"
+                        : r->keep_order ? "--keep-order: its rows are in C order"
+                        : r->dali_idx || r->energon ? "--dali-idx and --energon, which go with tar shards" : NULL;
+    return wrong == NULL ? SLIMSET_OK : err_set(err, SLIMSET_USAGE, "--to npy does not go with %s", wrong);
+}
+
+enum slimset_status stack_check(const struct slimset_recipe *r, struct slimset_error *err)
+{
+    enum slimset_status st = check_one(r, err);
+    for (size_t i = 0; st == SLIMSET_OK && i < r->n_settings; i++)
+        st = check_one(&r->settings[i], err);
+    return st;
+}
+
 bool stack_takes(const struct plan *p, const struct entry *e)
 {
     uint8_t role = p->rules[e->rule].role;

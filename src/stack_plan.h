@@ -9,6 +9,9 @@
 #include "plan.h"
 #include "pool.h"
 
+/* SLIMSET_USAGE for options that --to npy cannot follow: it leaves no choice of codecs. */
+enum slimset_status stack_check(const struct slimset_recipe *r, struct slimset_error *err);
+
 /* Settles p->row: as an earlier run had it, else as the first sample of the plan that can be made comes out. It is frozen with the rules. */
 enum slimset_status stack_settle(struct plan *p, struct pool *pool, const struct slimset_run *run, struct slimset_error *err);
 

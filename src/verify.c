@@ -57,7 +57,7 @@ static enum slimset_status sidecar(void *arg, const char *name, const void *data
     size_t have_n = 0;
     enum slimset_status st = io_read_file(v->d.dirfd, name, n, &have, &have_n, err);
     if (st == SLIMSET_OK && (have_n != n || (n != 0 && memcmp(have, data, n) != 0)))
-        verify_finding(v, name, NULL, NULL, "does not say what the index says: the same pack again makes it anew");
+        verify_finding(v, name, NULL, NULL, "does not say what the index says: --fix, or the same pack again, makes it anew");
     free(have);
     return verify_absorb(v, st, name, NULL, NULL, err);
 }

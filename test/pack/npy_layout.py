@@ -148,7 +148,7 @@ def test_images():
     """Pixels, resized as Pillow does it; the rows of --codec raw in shards."""
     for c in "ab":
         for i in range(9):
-            im = Image.fromarray(RNG.integers(0, 256, (40 + i, 50, 3), dtype=np.uint8))
+            im = Image.fromarray(RNG.integers(80, 180, (40 + i, 50, 3), dtype=np.uint8))
             os.makedirs(f"img/{c}", exist_ok=True)
             im.save(f"img/{c}/{i}.png")
     pack("img", "-o", "out", "--to", "npy", "--resize", "exact:24x16")
@@ -156,8 +156,7 @@ def test_images():
     assert len(data) == 18 and data[0].shape == (16, 24, 3) and data[0].dtype == np.uint8 and labels.tolist() == [0] * 9 + [1] * 9
     for i, k in enumerate(keys):
         want = np.asarray(Image.open(f"img/{k}.png").resize((24, 16), Image.Resampling.LANCZOS)).astype(int)
-        off = np.abs(data[i].astype(int) - want)
-        assert off.max() <= 2 and (off > 1).mean() < 0.005, (k, off.max())
+        assert np.abs(data[i].astype(int) - want).max() <= 1, k  # nothing near black and white, which Pillow cuts off twice
     pack("img", "-o", "shards", "--codec", "raw", "--resize", "exact:24x16")
     for i in (0, 7, 17):
         assert run("get", "shards", keys[i], "npy", code=0).stdout == npy(data[i])
@@ -252,10 +251,10 @@ def test_damage():
             f.write(bytes([old[0] ^ 1]))
         p = run("verify", "out", code=4)
         assert said in p.out + p.err, (name, at, p.out, p.err)
-        if name.endswith("0.npy"):
-            run("verify", "out", "--fix", code=0)
-        else:
+        if name == "train-keys.txt":
             pack("src", "-o", "out", "--to", "npy")
+        else:
+            run("verify", "out", "--fix", code=0)
         assert files("out") == good, (name, at)
         run("verify", "out", code=0)
     os.truncate("out/train-00000.npy", 5000)
