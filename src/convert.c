@@ -17,7 +17,6 @@ struct converter *converter_new(const struct slimset_recipe *recipe, bool slow)
     if (c == NULL)
         return NULL;
     c->recipe = c->settings[0] = *recipe;
-    c->resizes = recipe_resizes(recipe);
     for (size_t i = 0; i < recipe->n_settings; i++)
         c->settings[1 + i] = recipe->settings[i];
     struct image_limits limits = image_limits_default;
@@ -85,11 +84,11 @@ static enum slimset_status image_size(struct converter *c, const struct item_req
     return st;
 }
 
-/* A text that travels beside images that are resized: a run is not to leave its boxes behind unasked. Text in a legacy 8-bit
+/* A text that travels beside images: where these move, a run is not to leave its boxes behind unasked. Text in a legacy 8-bit
  * encoding has no format of its own. */
 static bool boxes_matter(const struct converter *c, const struct item_field *f)
 {
-    return c->resizes && c->settings[0].boxes == SLIMSET_BOXES_REFUSE &&
+    return c->settings[0].boxes == SLIMSET_BOXES_REFUSE &&
            (f->format == FORMAT_TEXT || f->format == FORMAT_UNKNOWN);
 }
 

@@ -16,7 +16,6 @@
 struct converter {
     struct slimset_recipe recipe;        /* of the input at work */
     struct slimset_recipe settings[1 + SLIMSET_SETTINGS_MAX]; /* by item_input.settings */
-    bool resizes;                        /* one of them does */
     struct decoder *decoder;
     struct encoder *encoder;
     struct resampler *resampler;

@@ -355,11 +355,20 @@ static void progress(struct pipeline *p, bool force)
 static enum slimset_status refuse_boxes(const struct pipeline *p, const struct slot *s, struct slimset_error *err)
 {
     const struct item_field *f = item_fields(s->answer);
-    for (uint32_t i = 0; i < s->answer->n_fields; i++) {
-        char name[400];
+    bool resizes = recipe_resizes(p->job->plan->recipe);
+    uint32_t turned = 0; /* an image that becomes upright is as good as resized; one that is passed through is not turned */
+    while (turned < s->answer->n_fields && !(f[turned].notes & NOTE_ROTATED))
+        turned++;
+    for (uint32_t i = 0; (resizes || turned < s->answer->n_fields) && i < s->answer->n_fields; i++) {
+        char name[400], image[400];
         if (f[i].boxes == 0)
             continue;
-        name_sample(p, s, i, true, name, sizeof name);
+        name_sample(p, s, f[i].input, true, name, sizeof name);
+        if (!resizes) {
+            name_sample(p, s, f[turned].input, true, image, sizeof image);
+            return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels, and %.300s is turned upright, which moves the pixels under "
+                           "them: --boxes keep leaves them as they are, without --codec, --channels and the like nothing moves", name, image);
+        }
         return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels, and resizing would move the pixels under them: --boxes keep "
                        "leaves them as they are, without --resize nothing moves", name);
     }

@@ -32,12 +32,12 @@ struct candidate {
 struct findings {
     struct candidate file[PROBE_FILES];
     unsigned n_files, n;         /* chosen; answered well */
-    unsigned images, jpeg, webp, lossy, one_channel, few_values, sparse16, bits16, alpha, photo, boxes;
+    unsigned images, jpeg, webp, lossy, one_channel, few_values, sparse16, bits16, alpha, photo, boxes, turned;
     uint32_t max_value;
     uint32_t lossy_values;       /* the most values that one of the lossy files has in one channel, counted up to 65 */
     uint32_t min_16, max_16;     /* of files with 16 bits */
     uint64_t in_bytes, out_bytes;
-    uint32_t box_entry;
+    uint32_t box_entry, turned_entry;
     uint8_t box_kind;
     struct array_trials *arrays; /* of a rule of role array */
 };
@@ -105,6 +105,10 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     f->photo += i->in_format == FORMAT_JPEG || i->equal_permille < PHOTO_PERMILLE;
     if (i->max_value > f->max_value)
         f->max_value = i->max_value;
+    if (i->orientation > 1) {
+        f->turned++;
+        f->turned_entry = entry;
+    }
     if (i->boxes != 0) {
         f->boxes++;
         f->box_kind = i->boxes;
@@ -286,26 +290,6 @@ static const char *codec_text(uint8_t codec)
     return text[codec];
 }
 
-/* --depth 8:auto: one range for all files of the rule, so that equal values stay equal from file to file. */
-static enum slimset_status settle_range(struct probe *pr, struct plan_rule *r, const struct findings *f, struct slimset_error *err)
-{
-    if (plan_settings(pr->p, r)->depth != SLIMSET_DEPTH_8_AUTO || r->role != SLIMSET_ROLE_IMAGE || f->bits16 == 0)
-        return SLIMSET_OK;
-    uint32_t lo = f->min_16, hi = f->max_16;
-    if (lo == hi) { /* one value everywhere: a range of two */
-        lo -= lo == 65535;
-        hi = lo + 1;
-    }
-    free(r->params);
-    if (asprintf(&r->params, "depth:%u,%u", lo, hi) < 0) {
-        r->params = NULL;
-        return err_nomem(err, 32);
-    }
-    run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: 16-bit values become 8-bit: %u to %u, as in %u of %u files looked at, to 0 to 255; what "
-             "lies outside is cut off (--depth 8:auto)", r->name, lo, hi, f->bits16, f->n);
-    return SLIMSET_OK;
-}
-
 static void tell_array(const struct probe *pr, const struct plan_rule *r, const char *why)
 {
     const struct slimset_recipe *recipe = pr->p->recipe;
@@ -386,7 +370,84 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
         (r->codec == SLIMSET_CODEC_KEEP && f->webp > 0 && !convert_keeps_pixels(recipe))))
         run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: --min-ssim chooses the quality of JPEG only; WebP is encoded with quality %d",
                  r->name, recipe->quality);
-    return settle_range(pr, r, f, err);
+    return SLIMSET_OK;
+}
+
+/* --- the range of --depth 8:auto ----------------------------------------------------------------------------- */
+
+static bool has_range(const struct plan *p, const struct plan_rule *r)
+{
+    return r->role == SLIMSET_ROLE_IMAGE && plan_settings(p, r)->depth == SLIMSET_DEPTH_8_AUTO;
+}
+
+/* Do files of both rules become the same field? PNG and TIFF do, or those of two sections: only their names before the extension count. */
+static bool same_field(const struct plan_rule *a, const struct plan_rule *b)
+{
+    const char *dot_a = strrchr(a->name, '.'), *dot_b = strrchr(b->name, '.');
+    size_t n = dot_a != NULL ? (size_t)(dot_a - a->name) : 0, m = dot_b != NULL ? (size_t)(dot_b - b->name) : 0;
+    return n == m && memcmp(a->name, b->name, n) == 0;
+}
+
+/* One range for all files of a field, so that equal values stay equal from file to file. A rule that was settled before has one already. */
+static enum slimset_status settle_range(struct probe *pr, const bool *fresh, size_t rule, struct slimset_error *err)
+{
+    struct plan *p = pr->p;
+    struct plan_rule *r = &p->rules[rule];
+    struct findings all = {0};
+    unsigned short lo = 0, hi = 0;
+    bool given = false;
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct findings *f = &pr->f[i];
+        const struct plan_rule *with = &p->rules[i];
+        if (!has_range(p, with) || !same_field(r, with))
+            continue;
+        if (!fresh[i] && !given && with->params != NULL)
+            given = sscanf(with->params, "depth:%hu,%hu", &lo, &hi) == 2;
+        all.n += f->n;
+        if (f->bits16 == 0)
+            continue;
+        all.min_16 = all.bits16 == 0 || f->min_16 < all.min_16 ? f->min_16 : all.min_16;
+        all.max_16 = f->max_16 > all.max_16 ? f->max_16 : all.max_16;
+        all.bits16 += f->bits16;
+    }
+    if (!given && all.bits16 == 0)
+        return SLIMSET_OK;
+    if (!given) {
+        bool one = all.min_16 == all.max_16; /* one value everywhere: a range of two */
+        lo = (unsigned short)(all.min_16 - (one && all.min_16 == 65535));
+        hi = (unsigned short)(one ? lo + 1u : all.max_16);
+    }
+    free(r->params);
+    if (asprintf(&r->params, "depth:%u,%u", lo, hi) < 0) {
+        r->params = NULL;
+        return err_nomem(err, 32);
+    }
+    if (given)
+        run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: 16-bit values become 8-bit: %u to %u, as before, to 0 to 255; what lies outside is "
+                 "cut off (--depth 8:auto; --replan looks again)", r->name, lo, hi);
+    else if (pr->f[rule].bits16 > 0)
+        run_note(pr->run, SLIMSET_EVENT_NOTE, ".%s: 16-bit values become 8-bit: %u to %u, as in %u of %u files looked at, to 0 to 255; what "
+                 "lies outside is cut off (--depth 8:auto)", r->name, lo, hi, all.bits16, all.n);
+    return SLIMSET_OK;
+}
+
+static enum slimset_status settle_all(struct probe *pr, struct slimset_error *err)
+{
+    struct plan *p = pr->p;
+    enum slimset_status st = SLIMSET_OK;
+    bool *fresh = calloc(p->n_rules + 1, sizeof *fresh);
+    if (fresh == NULL)
+        return err_nomem(err, p->n_rules);
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_rules; i++) {
+        fresh[i] = !p->rules[i].settled;
+        if (fresh[i])
+            st = settle(pr, i, err);
+    }
+    for (size_t i = 0; st == SLIMSET_OK && i < p->n_rules; i++)
+        if (fresh[i] && has_range(p, &p->rules[i]))
+            st = settle_range(pr, fresh, i, err);
+    free(fresh);
+    return st;
 }
 
 /* --- boxes ------------------------------------------------------------------------------------------------- */
@@ -397,16 +458,38 @@ static bool ends_with(const struct entry *e, const char *ext)
     return e->path_bytes > n && strcasecmp(e->path + e->path_bytes - n, ext) == 0;
 }
 
+/* An image that EXIF says to turn, and that is not passed through: its pixels move without any resizing. */
+static const struct entry *turned_image(const struct probe *pr)
+{
+    const struct plan *p = pr->p;
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct slimset_recipe *r = plan_settings(p, &p->rules[i]);
+        if (pr->f[i].turned > 0 && !(wanted_codec(r) == SLIMSET_CODEC_KEEP && convert_keeps_pixels(r)))
+            return &p->listing.entries[pr->f[i].turned_entry];
+    }
+    return NULL;
+}
+
+/* Where images are only turned, a file that speaks of many of them is refused here, one that lies beside its image by the pipeline. */
 static enum slimset_status refuse_boxes(struct probe *pr, struct slimset_error *err)
 {
+    enum { COCO = 2 };
     static const char *const kinds[] = {"", "Pascal VOC XML", "COCO JSON", "labelme JSON"};
     const struct plan *p = pr->p;
+    const struct entry *turned = turned_image(pr);
     for (size_t i = 0; i <= p->n_rules; i++) {
         const struct findings *f = &pr->f[i];
-        char name[512];
-        if (f->boxes == 0 || !recipe_resizes(p->recipe) || p->recipe->boxes == SLIMSET_BOXES_KEEP)
+        bool resizes = recipe_resizes(p->recipe);
+        char name[512], image[512];
+        if (f->boxes == 0 || p->recipe->boxes == SLIMSET_BOXES_KEEP || (!resizes && (turned == NULL || f->box_kind != COCO)))
             continue;
         listing_display(&p->listing, &p->listing.entries[f->box_entry], true, name, sizeof name);
+        if (!resizes) {
+            listing_display(&p->listing, turned, true, image, sizeof image);
+            return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels (%s), and images such as %.300s are turned upright: "
+                           "--boxes keep leaves the boxes as they are, without --codec, --channels and the like nothing moves",
+                           name, kinds[f->box_kind], image);
+        }
         return err_set(err, SLIMSET_USAGE, "%.300s holds boxes in pixels (%s), and resizing would move the pixels under them: "
                        "--boxes keep leaves them as they are, without --resize nothing moves", name, kinds[f->box_kind]);
     }
@@ -446,9 +529,10 @@ static enum slimset_status choose_texts(struct probe *pr, const char *ext, struc
 static enum slimset_status look_for_boxes(struct probe *pr, struct slimset_error *err)
 {
     const struct plan *p = pr->p;
-    if (!recipe_resizes(p->recipe) || p->recipe->boxes != SLIMSET_BOXES_REFUSE)
-        return SLIMSET_OK;
-    enum slimset_status st = choose_texts(pr, ".json", err);
+    enum slimset_status st = drain(pr, err);
+    if (st != SLIMSET_OK || p->recipe->boxes != SLIMSET_BOXES_REFUSE || (!recipe_resizes(p->recipe) && turned_image(pr) == NULL))
+        return st;
+    st = choose_texts(pr, ".json", err);
     if (st == SLIMSET_OK)
         st = choose_texts(pr, ".xml", err);
     return st == SLIMSET_OK ? look(pr, pr->text, pr->n_texts, p->n_rules * PROBE_FILES, 0, err) : st;
@@ -518,9 +602,8 @@ enum slimset_status probe_run(struct plan *p, struct pool *pool, const struct sl
     }
     if (st == SLIMSET_OK && again)
         st = round_of(&pr, true, err);
-    for (size_t i = 0; st == SLIMSET_OK && i < p->n_rules; i++)
-        if (!p->rules[i].settled)
-            st = settle(&pr, i, err);
+    if (st == SLIMSET_OK)
+        st = settle_all(&pr, err);
     for (size_t i = 0; i <= p->n_rules; i++)
         free(pr.f[i].arrays);
     free(pr.f);

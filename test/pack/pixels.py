@@ -3,6 +3,7 @@
 Runs with SLIMSET_IN_PROCESS as well."""
 import io
 import os
+import shutil
 import struct
 import zlib
 
@@ -282,6 +283,38 @@ def test_depth_auto_is_one_range_for_the_field():
     Image.fromarray(late).save("other/b.png")
     pack("other", "-o", "o2", "--depth", "8:auto", "--image", "*.png", "--codec", "png", code=3)
     assert rejects("o2")["b.png"]["class"] == "depth" and "8:auto" in rejects("o2")["b.png"]["reason"]
+
+
+def test_depth_auto_is_one_range_for_extensions_and_sections():
+    shots = {}
+    for i in range(12):
+        a = (np.arange(2000, dtype=np.uint16) % 50 * (i + 1) + 100 if i < 6 else np.arange(2000, dtype=np.uint16) * 30 + i).reshape(40, 50)
+        shots[f"{i:02}"] = a.astype(np.uint16)
+        os.makedirs("ext/images", exist_ok=True)
+        Image.fromarray(a.astype(np.uint16)).save(f"ext/images/{i:02}.{'png' if i < 6 else 'tif'}")
+        os.makedirs(f"sec/{'train' if i < 6 else 'val'}", exist_ok=True)
+        Image.fromarray(a.astype(np.uint16)).save(f"sec/{'train' if i < 6 else 'val'}/{i:02}.png")
+    lo, hi = min(a.min() for a in shots.values()), max(a.max() for a in shots.values())
+    with open("s.conf", "w") as f:
+        f.write('codec = png\ndepth = 8:auto\n[rule "val/*"]\nquality = 80\n')
+    pack("ext", "-o", "ext.out", "--codec", "png", "--depth", "8:auto", "--field", "image=images/{}.*")
+    pack("sec", "-o", "sec.out", "--config", "s.conf", "--image", "*.png")
+    for out in ("ext.out", "sec.out"):
+        found = stored(out)
+        assert len(found) == 12, found.keys()
+        for key, fields in found.items():
+            got = np.asarray(Image.open(io.BytesIO(fields["png"][0])))
+            assert np.array_equal(got, scaled(shots[key[-2:]], lo, hi)), (out, key)
+    # an extension that comes later takes the range that was frozen
+    os.makedirs("late/images")
+    for i in range(6):
+        shutil.copy(f"ext/images/{i:02}.png", "late/images")
+    pack("late", "-o", "late.out", "--codec", "png", "--depth", "8:auto", "--field", "image=images/{}.*")
+    shutil.copy("ext/images/11.tif", "late/images")
+    pack("late", "-o", "late.out", "--codec", "png", "--depth", "8:auto", "--field", "image=images/{}.*")
+    lo, hi = min(shots[f"{i:02}"].min() for i in range(6)), max(shots[f"{i:02}"].max() for i in range(6))
+    for key, fields in stored("late.out").items():
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(fields["png"][0]))), scaled(shots[key[-2:]], lo, hi)), key
 
 
 def test_low_byte_is_dropped_only_from_full_range_fields():

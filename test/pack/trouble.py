@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input and trouble: each has a defined outcome, a message that names the file, and loses nothing.
 Runs with SLIMSET_IN_PROCESS as well."""
+import io
 import os
 import shutil
 import socket
 import subprocess
 import threading
 import time
+
+import numpy as np
+from PIL import Image
 
 from _frame import SLIMSET, files, jpeg, ls, main, members, pack, photos, picture, rejects, run, save, write
 
@@ -178,6 +182,31 @@ def test_no_space_stops_and_resumes():
         assert files("small/out") == files("golden")
     finally:
         subprocess.run(["umount", "-l", "small"])
+
+
+def test_boxes_are_refused_when_an_image_is_turned():
+    xml = b"<annotation><object><bndbox><xmin>1</xmin><ymax>9</ymax></bndbox></object></annotation>"
+    turned = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(picture(60, 40)).save(turned, "JPEG", exif=exif)
+    for i in range(120): # more than the probe looks at: only one is turned
+        write(f"src/{i:03}.jpg", turned.getvalue() if i == 77 else jpeg(picture(60, 40)))
+    write("src/000.xml", xml)
+    pack("src", "-o", "upright", "--codec", "png") # the boxes lie beside an image that stays as it is
+    write("src/077.xml", xml)
+    for more in (("--codec", "png"), ("--channels", "1"), ("--codec", "raw")):
+        p = pack("src", "-o", "out" + more[1], *more, code=2)
+        assert "077.xml" in p.err and "077.jpg" in p.err and "turned" in p.err and "--boxes keep" in p.err, p.err
+    pack("src", "-o", "kept")
+    assert not any("rotated" in f["notes"] for s in ls("kept") for f in s["fields"])
+    pack("src", "-o", "marked", "--codec", "png", "--boxes", "keep")
+    for i in range(3):
+        write(f"coco/images/{i}.jpg", turned.getvalue())
+    write("coco/instances.json", b'{"images": [], "annotations": [{"bbox": [1, 2, 3, 4]}]}')
+    p = pack("coco", "-o", "coco.out", "--codec", "png", code=2)
+    assert "instances.json" in p.err and "turned" in p.err, p.err
+    pack("coco", "-o", "coco.out")
 
 
 def test_boxes_are_refused_when_pixels_move():
