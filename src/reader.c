@@ -94,6 +94,7 @@ void slimset_reader_info(const struct slimset_reader *reader, struct slimset_inf
         .rules = ix->n_rules,
         .tree = reader->d.tree,
         .bytes = reader->bytes,
+        .index_hash = ix->header->header_hash,
     };
 }
 

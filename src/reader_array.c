@@ -4,6 +4,7 @@
  * is widened on the way. One that was put into C order stays in it: its values are at the same
  * indices.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,15 +18,20 @@ static enum slimset_status describe(const struct npy *a, struct slimset_array *a
                                     struct slimset_error *err)
 {
     size_t n = a->descr_bytes;
-    if (a->structured || n < 2 || n - 2 >= sizeof array->dtype || a->descr[0] != '\'' ||
-        a->ndim > SLIMSET_ARRAY_DIMS_MAX)
+    bool plain = !a->structured && n >= 2 && n - 2 < sizeof array->dtype && a->descr[0] == '\'';
+    if ((!plain && (!a->structured || n >= sizeof array->descr)) || a->ndim > SLIMSET_ARRAY_DIMS_MAX)
         return err_set(err, SLIMSET_USAGE, "an array of dtype %.*s and %u dimensions is read as bytes only",
                        (int)(n < 60 ? n : 60), a->descr, a->ndim);
     *array = (struct slimset_array){.fortran = a->fortran,
                                     .dims = a->ndim,
                                     .item_bytes = a->itemsize,
                                     .bytes = a->data_bytes};
-    memcpy(array->dtype, a->descr + 1, n - 2);
+    if (plain) {
+        memcpy(array->dtype, a->descr + 1, n - 2);
+    } else {
+        snprintf(array->dtype, sizeof array->dtype, "|V%llu", (unsigned long long)a->itemsize);
+        memcpy(array->descr, a->descr, n);
+    }
     memcpy(array->shape, a->shape, a->ndim * sizeof a->shape[0]);
     return SLIMSET_OK;
 }

@@ -59,6 +59,7 @@ struct slimset_info {
     uint64_t parts, shards, splits, classes, rules;
     bool tree;         /* one file per field instead of tar shards */
     uint64_t bytes;    /* of all parts */
+    uint64_t index_hash; /* of the index: another one means that it was packed again */
 };
 
 struct slimset_split_view {
@@ -324,10 +325,14 @@ enum slimset_status slimset_reader_decode_batch(struct slimset_reader *reader,
                                                 struct slimset_error *err);
 
 /* ---- arrays: npy, npy.zst, npy.blosc ---- */
-enum { SLIMSET_ARRAY_DIMS_MAX = 32 };
+enum {
+    SLIMSET_ARRAY_DIMS_MAX = 32,
+    SLIMSET_ARRAY_DESCR_MAX = 8192 /* some 300 names */
+};
 
 struct slimset_array {
-    char dtype[16];      /* as NumPy writes it: "<f4" */
+    char dtype[16];      /* as NumPy writes it: "<f4"; "|V12" for a structured one of 12 bytes an item */
+    char descr[SLIMSET_ARRAY_DESCR_MAX]; /* of a structured one as the .npy header has it, a list of names and types; else "" */
     bool fortran;        /* the first axis runs fastest */
     uint32_t dims;
     uint64_t shape[SLIMSET_ARRAY_DIMS_MAX];
@@ -337,8 +342,8 @@ struct slimset_array {
 
 /* dtype and shape of field k of sample i, and its data into buf of cap bytes. What was narrowed has
  * the type that the source had. buf NULL with cap 0: only *array. SLIMSET_LIMIT: cap is too small,
- * *array is set. SLIMSET_BAD_INPUT: it is no array; SLIMSET_USAGE: one of a structured dtype or of more
- * than 32 dimensions, to be read as bytes, or this build has no c-blosc. */
+ * *array is set. SLIMSET_BAD_INPUT: it is no array; SLIMSET_USAGE: a structured one of too many names or
+ * one of more than 32 dimensions, to be read as bytes, or this build has no c-blosc. */
 enum slimset_status slimset_reader_array(struct slimset_reader *reader, uint64_t i, uint32_t k,
                                          struct slimset_array *array, void *buf, size_t cap,
                                          struct slimset_error *err);

@@ -48,7 +48,7 @@ static PyObject *array_of(const struct origin *from)
     }
     for (uint32_t k = 0; k < a.dims; k++)
         PyTuple_SetItem(shape, k, PyLong_FromUnsignedLongLong(a.shape[k]));
-    return Py_BuildValue("NsNN", data, a.dtype, shape, PyBool_FromLong(a.fortran));
+    return Py_BuildValue("NsNN", data, a.descr[0] != '\0' ? a.descr : a.dtype, shape, PyBool_FromLong(a.fortran));
 }
 
 PyObject *core_array(PyObject *o, PyObject *args)

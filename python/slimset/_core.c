@@ -50,7 +50,10 @@ PyObject *core_text(struct slimset_text t)
 
 PyObject *core_bytes(PyObject *text)
 {
-    return PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+    if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) /* a lone surrogate */
+        PyErr_Format(error_of[SLIMSET_NOT_FOUND], "there is nothing of the name %A", text);
+    return bytes;
 }
 
 /* --- open, close ---------------------------------------------------------------------------------- */
@@ -117,11 +120,11 @@ static PyObject *reader_info(PyObject *o, PyObject *none)
         return NULL;
     slimset_reader_info(r, &info);
     core_leave(o);
-    return Py_BuildValue("{sK sK sK sK sK sK sN sK}", "samples", (unsigned long long)info.samples,
+    return Py_BuildValue("{sK sK sK sK sK sK sN sK sK}", "samples", (unsigned long long)info.samples,
                          "fields", (unsigned long long)info.fields, "rejects", (unsigned long long)info.rejects,
                          "parts", (unsigned long long)info.parts, "splits", (unsigned long long)info.splits,
                          "classes", (unsigned long long)info.classes, "tree", PyBool_FromLong(info.tree),
-                         "bytes", (unsigned long long)info.bytes);
+                         "bytes", (unsigned long long)info.bytes, "index_hash", (unsigned long long)info.index_hash);
 }
 
 static PyObject *reader_meta(PyObject *o, PyObject *none)

@@ -27,7 +27,7 @@ void *core_fail(enum slimset_status st, const struct slimset_error *err);
 struct slimset_reader *core_enter(PyObject *o);
 void core_leave(PyObject *o);
 
-/* Names and paths, as os.fsdecode and os.fsencode have them; NULL with an exception. */
+/* Names and paths, as os.fsdecode and os.fsencode have them; NULL with an exception, NotFoundError for what no name can be. */
 PyObject *core_text(struct slimset_text t);
 PyObject *core_bytes(PyObject *text);
 

@@ -22,6 +22,17 @@ PyObject *core_sample(PyObject *o, PyObject *args)
     return Py_BuildValue("NNNiN", core_text(s.key), core_text(s.split), core_text(s.class_name), (int)s.cls, core_text(s.part_name));
 }
 
+/* The index has the orientation of the source; 1 where the pixels were turned when they were packed. */
+static unsigned to_do(const struct slimset_field_view *f)
+{
+    for (unsigned bit = 0; f->orientation > 1 && bit < 32; bit++) {
+        const char *name = f->notes >> bit & 1 ? slimset_note_name(bit) : NULL;
+        if (name != NULL && strcmp(name, "rotated") == 0)
+            return 1;
+    }
+    return f->orientation;
+}
+
 PyObject *core_fields(PyObject *o, PyObject *args)
 {
     unsigned long long i;
@@ -40,7 +51,7 @@ PyObject *core_fields(PyObject *o, PyObject *args)
         if (st != SLIMSET_OK)
             break;
         PyObject *item = Py_BuildValue("NsIIIII", core_text(f.name), f.role != NULL ? f.role : "", (unsigned)f.w, (unsigned)f.h,
-                                       (unsigned)f.channels, (unsigned)f.bits, (unsigned)f.orientation);
+                                       (unsigned)f.channels, (unsigned)f.bits, to_do(&f));
         if (item == NULL || PyList_Append(names, item) != 0)
             Py_CLEAR(names);
         Py_XDECREF(item);

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """An open dataset as a sequence of samples."""
-import io
+import ast
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _core
+from . import _checks, _core
 from .errors import ChangedError, NotFoundError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Indices = Union[Sequence, np.ndarray]
 
 _PRELOAD = {None: 0, "page-cache": 1, "ram": 2}
-_FIT = {"exact": 0, "crop": 1, "centre": 2}
+_FIT = {"exact": 0, "crop": 1, "centre": 2, "center": 2}
+_LAYOUT = {"hwc": False, "chw": True}
+_CHANNELS = {1: 1, 3: 3, 4: 4}
+_AS_STORED = {**_CHANNELS, None: 0}
+_SCALE = {1: 1, 2: 2, 4: 4, 8: 8}
 _ROW = np.dtype([("bytes", "<u8"), ("key_at", "<u8"), ("label", "<i4"), ("key_n", "<u4"), ("w", "<u4"), ("h", "<u4")])
 
 
@@ -40,8 +45,9 @@ class Shard(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What the index says of a field: role is "image", "mask", "depth", "array", "copy" or "label"; width, height (pixels),
-    channels and bits are 0 where it is no image."""
+    """What the index says of a field: role is "image", "mask", "depth", "array", "copy" or "label"; width, height (pixels,
+    of the upright picture), channels and bits are 0 where it is no image. orientation: what EXIF says that a viewer has to do
+    with the stored pixels, 1 nothing, 2 to 8 turn or mirror (0 no image); decode does not do it."""
     name: str
     role: str
     width: int
@@ -129,16 +135,13 @@ class Dataset(Sequence):
     """
 
     def __init__(self, path: PathLike, preload: Optional[str] = None, verify: bool = True):
-        if preload not in _PRELOAD:
-            raise ValueError(f"preload={preload!r}: None, \"page-cache\" or \"ram\" is wanted")
+        how = _checks.one_of("preload", preload, _PRELOAD)
         self.path = os.path.abspath(os.fspath(path))
         self._options = (preload, verify)
-        before = _fingerprint(self.path)
-        self._core = _core.Reader(self.path, _PRELOAD[preload], verify)
-        if before != _fingerprint(self.path):
-            raise ChangedError(f"{self.path} was packed again while it was opened: open it again")
-        self.fingerprint: str = before
-        self._n: int = self._core.info()["samples"]
+        self._core = _core.Reader(self.path, how, verify)
+        info = self._core.info()
+        self.fingerprint: str = info["index_hash"].to_bytes(8, "little").hex()
+        self._n: int = info["samples"]
         self._cache: dict = {}
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -166,7 +169,10 @@ class Dataset(Sequence):
         """The number of a sample, from its number (negative ones count from the end) or its key. NotFoundError."""
         if isinstance(which, str):
             return self._core.find(which)
-        i = which.__index__()
+        try:
+            i = operator.index(which)
+        except TypeError:
+            raise TypeError(f"{which!r} is no number and no key of a sample") from None
         if i < 0:
             i += self._n
         if not 0 <= i < self._n:
@@ -187,7 +193,7 @@ class Dataset(Sequence):
             return which._data is self
         try:
             self.number(which)  # type: ignore[arg-type]
-        except (NotFoundError, AttributeError):
+        except (NotFoundError, TypeError):
             return False
         return True
 
@@ -231,7 +237,7 @@ class Dataset(Sequence):
     @property
     def metadata(self) -> np.ndarray:
         """One record a sample: key (str), split (str), label (int32, -1 none), shard (uint32, a position in shards), width
-        and height (uint32, pixels, of its first image, 0 none), bytes (uint64, of all fields). Made once; not writable."""
+        and height (uint32, pixels, of its first image when it is upright, 0 none; image_size is that of decode), bytes (uint64, of all fields). Made once; not writable."""
         return self._once("metadata", self._metadata)
 
     def _metadata(self) -> np.ndarray:
@@ -268,22 +274,25 @@ class Dataset(Sequence):
         scale: 1, 2, 4 or 8, decodes to 1/scale, sizes rounded up; much cheaper for JPEG. crop: (top, left, height, width) in
         pixels of the full size; only what is needed is decoded, and the pixels are those of the whole picture.
         npy, npy.zst, npy.blosc: the array with its dtype and shape; the options do not matter.
+
+        Pixels are not turned: of a file that was packed as it was, with an EXIF orientation, they come as they are stored
+        (Field.orientation says how to turn them).
         """
         i = self.number(which)
         if field is not None and field.split(".")[-1] in ("npy", "zst", "blosc"):
-            data, dtype, shape, fortran = self._core.array(i, field)
-            return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-        top, left, height, width = crop if crop is not None else (0, 0, 0, 0)
-        if crop is not None and (top < 0 or left < 0 or height < 1 or width < 1):
-            raise ValueError(f"crop={crop}: (top, left, height, width) inside of the picture is wanted")
-        data, h, w, n, bits = self._core.decode(i, field, channels or 0, layout == "chw", scale, 0, 0, left, top, width, height)
+            return as_array(*self._core.array(i, field))
+        planes = _checks.one_of("channels", channels, _AS_STORED)
+        chw = _checks.one_of("layout", layout, _LAYOUT)
+        top, left, height, width = (0, 0, 0, 0) if crop is None else _checks.crop(crop)
+        data, h, w, n, bits = self._core.decode(i, field, planes, chw, _checks.one_of("scale", scale, _SCALE), 0, 0, left, top,
+                                                width, height)
         pixels = np.frombuffer(data, np.uint16 if bits > 8 else np.uint8)
-        if channels is None and n == 1:
+        if planes == 0 and n == 1:
             return pixels.reshape(h, w)
-        return pixels.reshape((n, h, w) if layout == "chw" else (h, w, n))
+        return pixels.reshape((n, h, w) if chw else (h, w, n))
 
     def image_size(self, which: Union[int, str], field: Optional[str] = None) -> Tuple[int, int]:
-        """(height, width) in pixels of what decode gives."""
+        """(height, width) in pixels of what decode gives: as stored, not turned."""
         return self._core.decode_size(self.number(which), field)
 
     def read_batch(self, indices: Indices, size: Tuple[int, int], *, field: Optional[str] = None, fit: str = "exact",
@@ -298,29 +307,25 @@ class Dataset(Sequence):
         Pillow's; nearest: nearest neighbour, for masks. fast: JPEGs are decoded at the smallest scale that covers size;
         up to three times as fast and a little softer. out: an array to write into instead of a new one.
         """
-        numbers = _numbers(indices, self._n, self.path)
-        height, width = size
-        if height < 1 or width < 1:
-            raise ValueError(f"size={size}: (height, width) of at least 1 is wanted")
-        shape = (len(numbers), channels, height, width) if layout == "chw" else (len(numbers), height, width, channels)
+        numbers = _checks.numbers(indices, self._n, self.path)
+        height, width = _checks.sides("size", size)
+        planes, chw = _checks.one_of("channels", channels, _CHANNELS), _checks.one_of("layout", layout, _LAYOUT)
+        how, cut = _checks.one_of("fit", fit, _FIT), _checks.boxes(boxes, len(numbers))
+        threads = _checks.whole("threads", threads, 0, 2 ** 31 - 1)
+        shape = (len(numbers), planes, height, width) if chw else (len(numbers), height, width, planes)
         if out is None:
             out = np.empty(shape, np.uint8)
-        elif out.shape != shape or out.dtype != np.uint8 or not out.flags.c_contiguous or not out.flags.writeable:
+        elif not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.uint8 or not out.flags.c_contiguous or \
+                not out.flags.writeable:
             raise ValueError(f"out: a writable uint8 array of shape {shape} without gaps is wanted")
-        cut = None
-        if boxes is not None:
-            given = np.asarray(boxes)
-            if given.shape != (len(numbers), 4) or (given < 0).any():
-                raise ValueError(f"boxes: shape ({len(numbers)}, 4) of (top, left, height, width) is wanted")
-            cut = np.ascontiguousarray(given[:, [1, 0, 3, 2]], np.uint32).tobytes()
         if len(numbers):
-            self._core.decode_batch(numbers.tobytes(), field, width, height, _FIT[fit], channels, layout == "chw", fast, nearest,
-                                    cut, threads, out.__array_interface__["data"][0], out.nbytes)
+            self._core.decode_batch(numbers.tobytes(), field, width, height, how, planes, chw, bool(fast), bool(nearest), cut,
+                                    threads, out.__array_interface__["data"][0], out.nbytes)
         return out
 
     def prefetch(self, indices: Indices) -> None:
         """Asks the system to read these samples ahead; returns at once."""
-        self._core.prefetch(_numbers(indices, self._n, self.path).tobytes())
+        self._core.prefetch(_checks.numbers(indices, self._n, self.path).tobytes())
 
 
 def open(path: PathLike, preload: Optional[str] = None, verify: bool = True) -> Dataset:
@@ -348,25 +353,10 @@ def _reopen(path: str, preload: Optional[str], verify: bool, fingerprint: str) -
     return data
 
 
-def _fingerprint(path: str) -> str:
-    """The hash of the index's header, which covers the hashes of all of it. "" where there is none: opening says why."""
-    try:
-        with io.open(os.path.join(path, "slimset.index"), "rb") as f:
-            return f.read(128)[120:128].hex()
-    except OSError:
-        return ""
-
-
-def _numbers(indices: Indices, n: int, path: str) -> np.ndarray:
-    numbers = np.asarray(indices)
-    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise ValueError("a list of sample numbers is wanted")
-    numbers = numbers.astype(np.int64)
-    outside = (numbers < -n) | (numbers >= n)
-    if outside.any():
-        raise NotFoundError(f"{path}: there is no sample {numbers[outside][0]}, there are {n}")
-    numbers = np.where(numbers < 0, numbers + n, numbers)
-    return numbers.astype(np.uint64)
+def as_array(values: bytearray, descr: str, shape: Tuple[int, ...], fortran: bool) -> np.ndarray:
+    """What _core says of an array as one; descr as in a .npy file, which for a structured one is a list."""
+    kind = np.lib.format.descr_to_dtype(ast.literal_eval(descr) if descr.startswith("[") else descr)
+    return np.ndarray(shape, kind, values, order="F" if fortran else "C")
 
 
 def _frozen(a: np.ndarray) -> np.ndarray:

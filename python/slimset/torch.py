@@ -12,11 +12,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+import operator
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
 
+from . import _checks
 from . import dataset as _dataset
 from .errors import UsageError
 
@@ -31,11 +33,16 @@ def _random(high: int) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(high))
 
 
+def _sides(name: str, size: Union[int, Sequence]) -> Tuple[int, int]:
+    """(height, width), from that or from one number for both."""
+    return _checks.sides(name, size if np.ndim(size) else (size, size))
+
+
 class RandomCrop:
     """A box of size = (height, width) somewhere in the picture, as torchvision's RandomCrop without padding."""
 
     def __init__(self, size: Union[int, Tuple[int, int]]):
-        self.size = (size, size) if isinstance(size, int) else tuple(size)
+        self.size = _sides("size", size)
 
     def __call__(self, height: int, width: int) -> Box:
         h, w = self.size
@@ -105,7 +112,7 @@ class Dataset(torch.utils.data.Dataset):
         self.split = split
         self.decode, self.field, self.transform, self.target_transform = decode, field, transform, target_transform
         self.crop = crop if crop is None or callable(crop) else RandomCrop(crop)
-        self.size = (size, size) if isinstance(size, int) else size
+        self.size = None if size is None else _sides("size", size)
         whole = _dataset.Split("", 0, len(self.data))
         self.first, self.n = (self.data.splits[split] if split is not None else whole)[1:]
 
@@ -123,7 +130,7 @@ class Dataset(torch.utils.data.Dataset):
         return self.n
 
     def __getitem__(self, i: int) -> Any:
-        i = i.__index__()
+        i = operator.index(i)
         if i < 0:
             i += self.n
         if not 0 <= i < self.n:
@@ -178,18 +185,22 @@ class ShardSampler(torch.utils.data.Sampler):
     this process's (None: as torch.distributed says, if it is in use). All ranks get the same number of samples; the last ones
     of an epoch are made of its first ones where it does not divide (drop_last: left out instead).
 
-    state_dict() says how far the epoch has come, load_state_dict() goes on from there. A DataLoader asks for batches ahead of
-    what it hands out: pass the samples that were trained on in this epoch, state_dict(batches * batch_size).
+    Every iter() begins the current epoch anew, but for the first one after load_state_dict(), which goes on at its position;
+    len() is what that one gives. state_dict() says how far the newest iterator has come; once the epoch is complete, that is the
+    beginning of the next one. A DataLoader asks for batches ahead of what it hands out: pass the samples that were trained on in
+    this epoch, state_dict(batches * batch_size), those before a load included.
     """
 
     def __init__(self, data: Union[Dataset, _dataset.Dataset], *, shuffle: bool = True, window: int = 4096, seed: int = 0,
                  rank: Optional[int] = None, num_replicas: Optional[int] = None, drop_last: bool = False):
-        if rank is None or num_replicas is None:
-            spread = torch.distributed.is_available() and torch.distributed.is_initialized()
-            num_replicas = num_replicas or (torch.distributed.get_world_size() if spread else 1)
-            rank = rank if rank is not None else torch.distributed.get_rank() if spread else 0
-        if not 0 <= rank < num_replicas:
-            raise ValueError(f"rank={rank}: 0 to {num_replicas - 1} is wanted")
+        spread = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if num_replicas is None:
+            num_replicas = torch.distributed.get_world_size() if spread else 1
+        if rank is None:
+            rank = torch.distributed.get_rank() if spread else 0
+        num_replicas = _checks.whole("num_replicas", num_replicas, 1)
+        rank = _checks.whole("rank", rank, 0, num_replicas - 1)
+        window, seed = _checks.whole("window", window), _checks.whole("seed", seed)
         self.shuffle, self.window, self.seed = shuffle, window, seed
         self.rank, self.num_replicas, self.drop_last = rank, num_replicas, drop_last
         inner = data.data if isinstance(data, Dataset) else data
@@ -198,17 +209,26 @@ class ShardSampler(torch.utils.data.Sampler):
         self._fingerprint = inner.fingerprint
         self._ranges = [(s.first - first, s.samples) for s in inner.shards
                         if s.samples and first <= s.first < first + n]
+        self._each = n // num_replicas if drop_last else -(-n // num_replicas)
         self._epoch = 0
-        self._position = 0
+        self._begin = 0        # of the newest pass, or of the one to come after a load
+        self._loaded = False   # the next pass goes on at _begin
+        self._position = 0     # samples of this epoch that the newest pass has handed out, with those before _begin
+        self._passes = 0       # the newest one's number
 
     def __len__(self) -> int:
-        """Samples of this rank in an epoch."""
-        return self._n // self.num_replicas if self.drop_last else -(-self._n // self.num_replicas)
+        """Samples of this rank in an epoch; what is left of it after load_state_dict."""
+        return self._each - self._begin
 
     def set_epoch(self, epoch: int) -> None:
-        """Another order, from its beginning. The same epoch again leaves the position as it is."""
+        """Another order, from its beginning. The same epoch again leaves a loaded position as it is."""
+        epoch = _checks.whole("epoch", epoch)
         if epoch != self._epoch:
-            self._epoch, self._position = epoch, 0
+            self._go_to(epoch, 0)
+
+    def _go_to(self, epoch: int, position: int) -> None:
+        self._epoch, self._begin, self._position, self._loaded = epoch, position, position, True
+        self._passes += 1  # iterators of before do not count any more
 
     def order(self) -> np.ndarray:
         """The numbers of this rank's samples in the order of this epoch, int64."""
@@ -221,21 +241,32 @@ class ShardSampler(torch.utils.data.Sampler):
             begin = -int(random.integers(self.window))  # so that windows do not meet at the same places every epoch
             for at in range(begin, len(order), self.window):
                 random.shuffle(order[max(at, 0):at + self.window])
-        each = len(self)
+        each = self._each
         if each * self.num_replicas > len(order):
             order = np.resize(order, each * self.num_replicas)
         return order[self.rank * each:(self.rank + 1) * each]
 
     def __iter__(self) -> Iterator[int]:
-        order = self.order().tolist()
-        for i in range(self._position, len(order)):
-            self._position = i + 1
+        if not self._loaded:
+            self._begin = 0
+        self._loaded, self._position = False, self._begin
+        self._passes += 1
+        return self._pass(self._passes, self.order().tolist(), self._begin)
+
+    def _pass(self, number: int, order: List[int], begin: int) -> Iterator[int]:
+        for i in range(begin, len(order)):
+            if number == self._passes:
+                self._position = i + 1
             yield order[i]
-        self._position = 0
+        if number == self._passes:
+            self._begin = 0
 
     def state_dict(self, consumed: Optional[int] = None) -> Dict[str, Any]:
-        """Where this epoch stands; consumed: samples of this rank that were used, instead of those that were handed out."""
-        return {"epoch": self._epoch, "position": self._position if consumed is None else consumed, "seed": self.seed,
+        """Where the training stands, fit for JSON; consumed: samples of this rank that were used in this epoch, instead of those
+        that were handed out (a short last batch may be counted as a whole one)."""
+        position = self._position if consumed is None else _checks.whole("consumed", consumed)
+        done = position >= self._each > 0
+        return {"epoch": self._epoch + done, "position": 0 if done else position, "seed": self.seed,
                 "shuffle": self.shuffle, "window": self.window, "rank": self.rank, "num_replicas": self.num_replicas,
                 "drop_last": self.drop_last, "fingerprint": self._fingerprint}
 
@@ -245,4 +276,5 @@ class ShardSampler(torch.utils.data.Sampler):
         for name in sorted(set(mine) - {"epoch", "position"}):
             if mine[name] != state.get(name):
                 raise ValueError(f"the state is of another {name}: {state.get(name)!r}, not {mine[name]!r}")
-        self._epoch, self._position = int(state["epoch"]), int(state["position"])
+        self._go_to(_checks.whole("epoch", state["epoch"]),
+                    _checks.whole("position", state["position"], 0, max(self._each - 1, 0)))

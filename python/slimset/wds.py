@@ -13,6 +13,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _core
+from .dataset import as_array
 
 
 def decode(key: str, data: bytes) -> Optional[np.ndarray]:
@@ -20,8 +21,7 @@ def decode(key: str, data: bytes) -> Optional[np.ndarray]:
     other handlers. Raises slimset.InputError or slimset.DamagedError."""
     if not key.lower().endswith((".npy.zst", ".npy.blosc")):
         return None
-    values, dtype, shape, fortran = _core.array_from(data, key)
-    return np.frombuffer(values, dtype).reshape(shape, order="F" if fortran else "C")
+    return as_array(*_core.array_from(data, key))
 
 
 class _Handler(types.ModuleType):

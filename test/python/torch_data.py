@@ -184,6 +184,92 @@ def test_sampler_goes_on_in_the_middle():
         slimset.torch.ShardSampler(data, seed=2, window=16, rank=1, num_replicas=2).load_state_dict(state)
 
 
+def test_sampler_begins_anew():
+    """What an abandoned iterator has handed out is not missing from the next epoch."""
+    photos("src", 60, 24, 24)
+    pack("src", "-o", "out")
+    data = slimset.torch.Dataset("out", decode="bytes")
+    make = lambda: slimset.torch.ShardSampler(data, seed=1, window=16)
+    orders = []
+    for epoch in range(3):
+        s = make()
+        s.set_epoch(epoch)
+        orders.append(list(s))
+    assert orders[0] != orders[1] != orders[2]
+    for workers in (0, 2):
+        s = make()
+        loader = torch.utils.data.DataLoader(data, batch_size=4, sampler=s, num_workers=workers, collate_fn=list)
+        want = [data[i] for i in orders[0]]
+        next(iter(loader))
+        s.set_epoch(0)
+        assert sum(loader, []) == want, "a peek"
+        for _ in zip(loader, range(3)):
+            pass
+        assert sum(loader, []) == want, "an early break"
+        one, two = iter(loader), iter(loader)
+        assert [x for pair in zip(one, two) for x in pair[0]] == want, "two at once"
+    s = make()
+    assert list(zip(s, s)) == list(zip(orders[0], orders[0]))
+    # the newest iterator is the one that is told of
+    old = iter(s)
+    new = iter(s)
+    [next(old) for _ in range(9)]
+    [next(new) for _ in range(3)]
+    next(old)
+    assert s.state_dict()["position"] == 3
+    list(old)
+    assert s.state_dict()["position"] == 3 and s.state_dict()["epoch"] == 0
+    s.set_epoch(1)
+    next(new)
+    assert s.state_dict()["position"] == 0 and list(s) == orders[1]
+
+
+def test_sampler_state():
+    photos("src", 60, 24, 24)
+    pack("src", "-o", "out")
+    data = slimset.torch.Dataset("out", decode="bytes")
+    make = lambda: slimset.torch.ShardSampler(data, seed=1, window=16)
+    orders = []
+    for epoch in range(3):
+        s = make()
+        s.set_epoch(np.int64(epoch))
+        orders.append(list(s))
+        state = json.loads(json.dumps(s.state_dict()))
+        assert (state["epoch"], state["position"]) == (epoch + 1, 0), "a complete epoch: the next one is to come"
+    for used, epoch, position in ((0, 0, 0), (1, 0, 1), (59, 0, 59), (60, 1, 0), (64, 1, 0)):
+        state = make().state_dict(np.int32(used))
+        assert (state["epoch"], state["position"]) == (epoch, position)
+        s = make()
+        s.load_state_dict(json.loads(json.dumps(state)))
+        assert s.state_dict() == state
+        loader = torch.utils.data.DataLoader(data, batch_size=7, sampler=s, collate_fn=list)
+        batches = -(-(60 - position) // 7)
+        assert len(s) == 60 - position and len(loader) == batches
+        s.set_epoch(epoch)
+        rest = list(loader)
+        assert len(rest) == batches and sum(rest, []) == [data[i] for i in orders[epoch][position:]]
+        assert len(s) == 60 and list(s) == orders[epoch]
+        s.set_epoch(epoch + 1)
+        assert epoch > 0 or list(s) == orders[1]
+    # a load is for one pass only, and counts from the beginning of the epoch
+    s = make()
+    s.load_state_dict(make().state_dict(20))
+    assert list(itertools.islice(s, 5)) == orders[0][20:25] and s.state_dict()["position"] == 25
+    assert list(s) == orders[0]
+    good = make().state_dict()
+    for name, bad in (("position", -5), ("position", 60), ("position", 2 ** 70), ("epoch", -1), ("position", 1.5), ("epoch", None)):
+        with raises((ValueError, TypeError), name, str(bad)):
+            make().load_state_dict({**good, name: bad})
+    for call in (lambda: make().state_dict(-1), lambda: make().set_epoch(-1)):
+        with raises(ValueError, "-1"):
+            call()
+    for name, bad in (("seed", -1), ("window", -5), ("num_replicas", 0), ("rank", 1), ("rank", -1)):
+        with raises(ValueError, name, str(bad)):
+            slimset.torch.ShardSampler(data, **{name: bad})
+    with raises(TypeError, "window"):
+        slimset.torch.ShardSampler(data, window=2.5)
+
+
 def test_errors_cross_processes():
     source()
     data = slimset.torch.Dataset("out", split="train")
@@ -193,6 +279,42 @@ def test_errors_cross_processes():
         f.write(b"\0" * 40)
     with raises(slimset.DamagedError, shard, data.data[3].key):
         list(torch.utils.data.DataLoader(data, batch_size=4, num_workers=1))
+
+
+STRUCTURED = """
+import glob, json, sys
+import numpy as np
+import slimset.wds, webdataset as wds
+n = 0
+for s in wds.WebDataset(sorted(glob.glob(sys.argv[1] + "/*.tar")), shardshuffle=False).decode(slimset.wds):
+    a, want = s[next(k for k in s if k.startswith("npy"))], np.load(f"src/{s['__key__']}.npy")
+    assert a.dtype == want.dtype and a.shape == want.shape and a.tobytes() == want.tobytes()
+    n += 1
+print(json.dumps(n))
+"""
+
+
+def test_structured_arrays():
+    kinds = [[("x", "<f4"), ("n", ">i2")], [("p", [("a", "u1"), ("b", "<f8", (2, 3))]), ("name", "<U5"), ("t", "<M8[s]")],
+             np.dtype([("x", "u1"), ("y", "<f4")], align=True), [(f"column_{k:03}", "<f4") for k in range(200)], "<U0", "V7"]
+    rng = np.random.default_rng(4)
+    os.makedirs("src", exist_ok=True)
+    for i, kind in enumerate(kinds):
+        kind = np.dtype(kind)
+        a = np.frombuffer(rng.bytes(6 * kind.itemsize), kind).reshape(2, 3) if i != 1 and kind.itemsize else np.zeros((2, 3), kind)
+        if i == 1:
+            a["p"]["b"], a["name"], a["t"] = 2.5, "caf\u00e9", np.datetime64("2020-02-02T03:04:05")
+        np.save(f"src/{i}.npy", np.asfortranarray(a) if i == 0 else a)
+    for codec in ("zstd", "npy"):
+        pack("src", "-o", codec, "--array-codec", codec)
+        data = slimset.torch.Dataset(codec, decode="numpy")
+        assert len(data) == len(kinds)
+        for i, s in enumerate(data.data):
+            want, name = np.load(f"src/{s.key}.npy"), s.fields[0].name
+            for got in (s.decode(name), data[i][name]):
+                assert got.dtype == want.dtype and got.shape == want.shape, (codec, s.key, got.dtype)
+                assert got.tobytes() == want.tobytes() and got.flags.writeable, (codec, s.key)
+    assert python(STRUCTURED, "zstd") == len(kinds)
 
 
 WDS = """
