@@ -25,7 +25,7 @@ enum trait { COPIED, RESIZED, UPSCALED, TO_8BIT, FLATTENED, CMYK, FORMAT_FIRST, 
 #define V2_MIN 0.25 /* V of 0.5 */
 #define DIFFERENCE_MIN 0.5
 
-static const char reencode[] = "--reencode all encodes again every image that does not grow by it";
+static const char reencode[] = "--reencode all encodes every image again";
 static const struct {
     const char *what, *remedy;
 } text[FORMAT_FIRST] = {
@@ -36,12 +36,18 @@ static const struct {
     [FLATTENED] = {"laid on a background, since they were transparent", "--alpha keep with --codec png keeps transparency"},
     [CMYK] = {"CMYK", "nothing here removes the difference: look at where these images come from"},
 };
-static const char format_remedy[] =
-    "--codec stores all in one format, --reencode all with one quality; what the first compression left in the pixels stays";
+static const char format_left[] = "what the first compression left in the pixels no option removes: look at where these images come from";
+static const char *const format_remedy[2][2] = { /* [were some passed through][are they stored in several formats] */
+    {format_left, "--codec stores all in one format; what the first compression left in the pixels stays"},
+    {"--reencode all sends all through one encoder; what the first compression left in the pixels stays",
+     "--codec stores all in one format, --reencode all sends all through one encoder; what the first compression left in the pixels stays"},
+};
 
 struct class_traces {
     uint64_t n_classes;
     uint64_t (*count)[1 + TRAITS]; /* by class: images, and those with each trait */
+    bool copied;                   /* some images were passed through */
+    uint64_t formats;              /* a bit for each format that images are stored in */
 };
 
 struct class_traces *class_traces_new(uint64_t n_classes)
@@ -72,6 +78,8 @@ void class_traces_add(struct class_traces *t, int32_t cls, const struct slimset_
     uint64_t *c = t->count[cls], *trait = c + 1;
     bool resized = f->notes & NOTE_RESIZED, larger = f->w > f->in_w || f->h > f->in_h;
     c[0]++;
+    t->copied = t->copied || (f->notes & NOTE_COPIED);
+    t->formats |= UINT64_C(1) << (f->format & 63);
     trait[COPIED] += (f->notes & NOTE_COPIED) != 0;
     trait[RESIZED] += resized && !larger;
     trait[UPSCALED] += resized && larger;
@@ -164,7 +172,7 @@ enum slimset_status class_traces_report(const struct class_traces *t, struct ind
             snprintf(to->what, sizeof to->what, "%s files", sniff_format_name((enum image_format)(f->trait - FORMAT_FIRST)));
         else
             snprintf(to->what, sizeof to->what, "%s", text[f->trait].what);
-        to->remedy = f->trait >= FORMAT_FIRST ? format_remedy : text[f->trait].remedy;
+        to->remedy = f->trait >= FORMAT_FIRST ? format_remedy[t->copied][(t->formats & (t->formats - 1)) != 0] : text[f->trait].remedy;
         to->high_n = high[1 + f->trait];
         to->high_of = high[0];
         to->low_n = low[1 + f->trait];

@@ -59,8 +59,10 @@ static enum slimset_status webp_check(const uint8_t *data, size_t n, struct cont
                 if (st != SLIMSET_OK)
                     return st;
             }
+            k->lossless = pixels ? k->lossless : is_chunk(p, "VP8L");
             pixels = true;
-        } else if (is_chunk(p, "ANMF")) {
+        } else if (is_chunk(p, "ANMF")) { /* 16 bytes of its own, then chunks as above */
+            k->lossless = pixels ? k->lossless : len >= 24 && is_chunk(p + 8 + 16, "VP8L");
             k->frames++;
             pixels = true;
         } else if (is_chunk(p, "ICCP") && k->icc == NULL) {

@@ -23,6 +23,7 @@ struct container_facts {
     bool is_float;
     bool animated;
     bool has_metadata;  /* EXIF, XMP, text, comments */
+    bool lossless;      /* WebP whose first frame is coded without loss */
     const uint8_t *icc; /* profile inside the file where it is contiguous, or NULL */
     size_t icc_bytes;
     /* JPEG 2000 with a palette: its bytes, entry by entry, and the codestream of the indices. */

@@ -68,6 +68,7 @@ enum slimset_status convert_prepare(struct converter *c, const uint8_t *data, si
     f->in_channels = (uint8_t)(w->info.channels + w->info.alpha);
     f->orientation = w->info.orientation;
     f->frames = w->info.frames;
+    f->in_lossless = w->info.lossless;
     f->notes |= w->info.notes;
     return SLIMSET_OK;
 }
@@ -295,6 +296,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
     int label_bits = w->labels && im->colour == IMAGE_GRAY && w->info.bits < 8 ? w->info.bits : 0;
     size_t start = out->len;
     struct slimset_recipe as = c->recipe;
+    as.lossless |= w->in->codec == SLIMSET_CODEC_KEEP && w->info.lossless; /* the format is kept, and this is part of it */
     if (w->codec == SLIMSET_CODEC_JPEG && as.min_ssim > 0) {
         st = min_ssim_quality(im, as.min_ssim, &c->values, &as.quality, &f->ssim_e6, err);
         if (f->ssim_e6 < as.min_ssim * 1e6 - 1)
@@ -313,7 +315,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
     f->format = (uint8_t)format_of(w->codec);
     f->channels = im->n_planes;
     f->bits = label_bits != 0 ? (uint8_t)label_bits : im->bits;
-    bool lossy = w->codec == SLIMSET_CODEC_JPEG || (w->codec == SLIMSET_CODEC_WEBP && !c->recipe.lossless);
+    bool lossy = w->codec == SLIMSET_CODEC_JPEG || (w->codec == SLIMSET_CODEC_WEBP && !as.lossless);
     f->quality = lossy ? (uint8_t)as.quality : 0;
     return SLIMSET_OK;
 }
@@ -321,7 +323,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
 bool convert_keeps_pixels(const struct slimset_recipe *r)
 {
     return r->resize == SLIMSET_RESIZE_NONE && r->channels == 0 && r->color == SLIMSET_COLOR_KEEP &&
-           r->depth == SLIMSET_DEPTH_KEEP && r->alpha != SLIMSET_ALPHA_REJECT;
+           r->depth == SLIMSET_DEPTH_KEEP && r->alpha != SLIMSET_ALPHA_REJECT && !r->reencode_all;
 }
 
 enum slimset_status convert_image(struct converter *c, const uint8_t *data, size_t n, struct work *w, struct buf *out,
@@ -334,19 +336,11 @@ enum slimset_status convert_image(struct converter *c, const uint8_t *data, size
         return st;
     if (w->in->codec == SLIMSET_CODEC_KEEP && convert_keeps_pixels(&c->recipe))
         return pass_through(c, data, n, w, false, out, err);
-    bool fits = already_fits(c, w), strip = !c->recipe.keep_metadata;
+    bool fits = already_fits(c, w);
     if (fits && !c->recipe.reencode_all)
-        return pass_through(c, data, n, w, strip, out, err);
-    size_t start = out->len;
+        return pass_through(c, data, n, w, !c->recipe.keep_metadata, out, err);
     st = reencode(c, data, n, w, out, err);
-    if (st == SLIMSET_OK && fits && w->field->payload_bytes >= n) {
-        out->len = start;
-        w->field->quality = 0;
-        w->field->ssim_e6 = 0;
-        w->field->notes &= ~(uint32_t)NOTE_MISSED_SSIM;
-        w->field->notes &= ~(uint32_t)NOTE_REENCODED;
+    if (st == SLIMSET_OK && fits && w->field->payload_bytes >= n)
         w->field->notes |= NOTE_NOT_SMALLER;
-        st = pass_through(c, data, n, w, strip, out, err);
-    }
     return st;
 }

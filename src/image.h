@@ -52,7 +52,7 @@ enum image_note {
     NOTE_RESIZED        = 1u << 1,  /* convert: pixel size changed */
     NOTE_ROTATED        = 1u << 2,  /* convert: EXIF orientation baked in */
     NOTE_COPIED         = 1u << 3,  /* convert: image bytes passed through (nothing to change) */
-    NOTE_NOT_SMALLER    = 1u << 4,  /* convert: re-encode was not smaller, source bytes kept */
+    NOTE_NOT_SMALLER    = 1u << 4,  /* convert: --reencode all, and the result is not smaller than the source */
     NOTE_STRIPPED       = 1u << 5,  /* convert: metadata segments removed from passed-through bytes */
     NOTE_ALPHA_DROPPED  = 1u << 6,  /* convert: alpha was opaque everywhere */
     NOTE_FLATTENED      = 1u << 7,  /* convert: real alpha composited on the background */
@@ -112,6 +112,7 @@ struct image_info {
     uint32_t frames;         /* 1, or number of frames/pages where the header tells */
     const uint8_t *icc;      /* profile inside the file if contiguous, else NULL */
     size_t icc_bytes;        /* > 0 when a profile is there, contiguous or not */
+    bool lossless;           /* WebP without loss; PNG and the like do not say so */
     bool has_metadata;       /* EXIF, XMP, ICC, comments, text: what a strip would remove */
     uint32_t notes;          /* enum image_note bits a header can show */
 };

@@ -32,7 +32,8 @@ struct candidate {
 struct findings {
     struct candidate file[PROBE_FILES];
     unsigned n_files, n;         /* chosen; answered well */
-    unsigned images, jpeg, webp, lossy, one_channel, few_values, sparse16, bits16, alpha, photo, boxes, turned;
+    unsigned images, jpeg, webp, lossy, kept_lossy, one_channel, few_values, sparse16, bits16, alpha, photo, boxes, turned;
+    /* webp: those with loss; kept_lossy: what a format that is kept encodes with loss */
     uint32_t max_value;
     uint32_t lossy_values;       /* the most values that one of the lossy files has in one channel, counted up to 65 */
     uint32_t min_16, max_16;     /* of files with 16 bits */
@@ -88,8 +89,10 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     }
     f->images += role_is_image_format(i->in_format);
     f->jpeg += i->in_format == FORMAT_JPEG;
-    f->webp += i->in_format == FORMAT_WEBP;
-    if (i->in_format == FORMAT_JPEG || i->in_format == FORMAT_HEIF || i->in_format == FORMAT_AVIF) {
+    f->webp += i->in_format == FORMAT_WEBP && !i->in_lossless;
+    f->kept_lossy += i->in_format == FORMAT_JPEG || i->in_format == FORMAT_HEIF || i->in_format == FORMAT_AVIF || i->in_format == FORMAT_JXL ||
+                     i->in_format == FORMAT_JP2 || (i->in_format == FORMAT_WEBP && !i->in_lossless);
+    if (i->in_format == FORMAT_JPEG || i->in_format == FORMAT_HEIF || i->in_format == FORMAT_AVIF || (i->in_format == FORMAT_WEBP && !i->in_lossless)) {
         f->lossy++;
         f->lossy_values = i->values > f->lossy_values ? i->values : f->lossy_values;
     }
@@ -347,11 +350,11 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
         return SLIMSET_OK;
     }
     char lossy[64] = "";
-    bool changes = recipe->channels != 0 || recipe->color == SLIMSET_COLOR_SRGB; /* without a codec: in the source's */
-    if (r->codec == SLIMSET_CODEC_JPEG || (changes && r->codec == SLIMSET_CODEC_KEEP && most(f->jpeg, f->n)) || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless))
+    bool labels = r->role == SLIMSET_ROLE_MASK || r->role == SLIMSET_ROLE_DEPTH;
+    if (r->codec == SLIMSET_CODEC_JPEG || (r->codec == SLIMSET_CODEC_WEBP && !recipe->lossless) ||
+        (r->codec == SLIMSET_CODEC_KEEP && !labels && f->kept_lossy > 0 && !convert_keeps_pixels(recipe)))
         snprintf(lossy, sizeof lossy, recipe->min_ssim > 0 && r->codec != SLIMSET_CODEC_WEBP ? " quality 30 to 97 for an SSIM of %.4f (lossy)"
                  : " quality %.0f (lossy)", recipe->min_ssim > 0 && r->codec != SLIMSET_CODEC_WEBP ? recipe->min_ssim : recipe->quality);
-    bool labels = r->role == SLIMSET_ROLE_MASK || r->role == SLIMSET_ROLE_DEPTH;
     char size[80] = "";
     if (pr->p->recipe->n_settings > 0 && labels && !recipe->own_size)
         snprintf(size, sizeof size, ", in the size of its image");

@@ -206,6 +206,7 @@ static enum slimset_status other_header(const uint8_t *data, size_t n, struct so
     info->icc_bytes = vips_icc(im, &icc);
     if (k.icc_bytes != 0 && k.icc_bytes == info->icc_bytes)
         info->icc = k.icc;
+    info->lossless = k.lossless;
     info->has_metadata = k.has_metadata || info->icc_bytes != 0 ||
                          v->vips_image_get_typeof_(im, VIPS_META_EXIF_NAME) != 0 ||
                          v->vips_image_get_typeof_(im, VIPS_META_XMP_NAME) != 0;

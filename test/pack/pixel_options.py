@@ -2,6 +2,7 @@
 """Each option about pixels does what its help says; where other files have the whole matter (sizes, depth, masks, colour, --min-ssim), the
 value of the option that they leave out. Judged by Pillow and numpy. Runs with SLIMSET_IN_PROCESS as well."""
 import io
+import os
 
 import numpy as np
 from PIL import Image
@@ -169,10 +170,43 @@ def test_reencode_all():
     fifty = Image.open(io.BytesIO(jpeg(picture(16, 16), quality=50))).quantization
     assert f["quality"] == 50 and im.quantization == fifty and im.layer[0][1:3] == (2, 2) and len(data) < len(small)
     assert psnr(im.convert("RGB"), Image.open(io.BytesIO(small)).convert("RGB")) > 25
-    write("low/a.jpg", jpeg(picture(90, 60, 1), quality=20))  # where that would grow, the file itself
-    pack("low", "-o", "low.out", "--resize", "100", "--reencode", "all", "--quality", "95", *PLAIN)
-    data, f = stored("low.out")["a.jpg"]
-    assert "not-smaller" in f["notes"] and np.array_equal(shot(data), np.asarray(Image.open("low/a.jpg")))
+    write("low/a.jpg", jpeg(picture(90, 60, 1), quality=20))  # where that grows, too, and without a size or codec
+    for out, extra in (("low.out", ["--resize", "100"]), ("low.keep", [])):
+        pack("low", "-o", out, *extra, "--reencode", "all", "--quality", "95", *PLAIN)
+        data, f = stored(out)["a.jpg"]
+        wanted = Image.open(io.BytesIO(jpeg(picture(16, 16), quality=95))).quantization
+        assert {"not-smaller", "reencoded"} <= set(f["notes"]) and "copied" not in f["notes"] and f["quality"] == 95
+        assert len(data) > os.path.getsize("low/a.jpg") and Image.open(io.BytesIO(data)).quantization == wanted
+    save("png/a.png", picture(90, 60, 1), optimize=True)
+    pack("png", "-o", "png.out", "--reencode", "all", *PLAIN)
+    data, f = stored("png.out")["a.png"]
+    assert f["format"] == "png" and "reencoded" in f["notes"] and np.array_equal(shot(data), picture(90, 60, 1))
+
+
+def test_lossless_webp_stays_lossless():
+    if os.environ.get("SLIMSET_NO_VIPS"):
+        print("skip test_lossless_webp_stays_lossless: this build has no libvips")
+        return
+    a = picture(90, 60, 7)
+    gray = np.asarray(Image.fromarray(a).convert("L"))
+    save("src/less.webp", a, lossless=True)
+    save("src/lossy.webp", a, quality=80)
+    frames = [Image.fromarray(picture(90, 60, i)) for i in (7, 8)]
+    frames[0].save("src/moves.webp", save_all=True, append_images=frames[1:], lossless=True)
+    for n, (extra, want) in enumerate(((["--channels", "1"], gray), (["--resize", "45", "--codec", "keep"], None), (["--reencode", "all"], a))):
+        p = pack("src", "-o", f"o{n}", *extra, *PLAIN)
+        out = stored(f"o{n}")
+        for name in ("less.webp", "moves.webp"):
+            data, f = out[name]
+            assert data[12:16] == b"VP8L" and f["quality"] in (None, 0) and "reencoded" in f["notes"], (extra, name, f)
+            if want is not None:
+                assert np.array_equal(np.asarray(Image.open(io.BytesIO(data)).convert("RGB")), np.dstack([want] * 3) if want.ndim == 2 else want)
+        assert out["lossy.webp"][1]["quality"] == 90 and b"VP8L" not in out["lossy.webp"][0][:32]
+        assert "(lossy)" in p.err, p.err
+    os.remove("src/lossy.webp")
+    assert "lossy" not in pack("src", "-o", "one", "--channels", "1", *PLAIN).err
+    pack("src", "-o", "asked", "--codec", "webp", "--channels", "1", *PLAIN)  # asked for with a quality
+    assert stored("asked")["less.webp"][1]["quality"] == 90
 
 
 def test_keep_metadata():

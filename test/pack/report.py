@@ -171,12 +171,13 @@ def test_what_goes_with_the_class_is_told():
     assert (copied["low"], copied["low_with"], copied["low_images"]) == ("dog", 0, 40)
     assert "--reencode all" in copied["remedy"] and 0.9 < copied["v_squared"] <= 1
     files = [t for w, t in traces.items() if w.endswith("files")]
-    assert len(files) == 1 and "--codec" in files[0]["remedy"] and len(traces) == 2, traces
+    assert len(files) == 1 and "--reencode all" in files[0]["remedy"] and len(traces) == 2, traces
     text = pack("src", "-o", "out", "--resize", "100").out
     assert "warning: the class can be told" in text and "40 of 40 in class cat, 0 of 40 in class dog" in text, text
     # the remedy works
     r = summary("src", "-o", "all", "--resize", "100", "--reencode", "all", "--quality", "40")
     assert [t["what"] for t in r["class_traces"]] == [files[0]["what"]], r["class_traces"]
+    assert "--" not in r["class_traces"][0]["remedy"], "what was done is not advised once more"
 
 
 def test_sizes_and_depths_that_go_with_the_class():

@@ -118,7 +118,10 @@ def generations():
     low = jpeg(a, quality=60)
     write("n/a.jpg", low)
     got = packed("n", "n5", "--codec", "jpeg", "--quality", "95", "--reencode", "all")
-    check("N05 nothing grows", len(got["a.jpg"][2]) <= len(low) and "not-smaller" in got["a.jpg"][1]["notes"], got["a.jpg"][1])
+    check("N05 what grows as --reencode all asks is counted", len(got["a.jpg"][2]) > len(low) and "not-smaller" in got["a.jpg"][1]["notes"],
+          got["a.jpg"][1])
+    got = packed("n", "n6", "--codec", "jpeg", "--quality", "95")
+    check("N05 nothing grows unasked", len(got["a.jpg"][2]) <= len(low) and got["a.jpg"][1]["quality"] in (None, 0), got["a.jpg"][1])
 
 
 def nearest(a, w, h):
