@@ -331,10 +331,9 @@ void pool_close(struct pool *p)
             continue;
         if (w->n > 0)
             kill(w->pid, SIGKILL);
-        close(w->sock); /* an idle worker ends by itself */
+        close(w->sock); /* an idle worker ends by itself; one that does not is killed */
         w->sock = 0;
-        while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        reap(w->pid);
         for (unsigned k = 0; k < w->n; k++)
             flight_free(w->held[k]);
         worker_free(w);

@@ -41,7 +41,8 @@ enum behaviour {
     SOCKET, CONNECTS, EXECUTES, TRACES, READS_PARENT,
     /* lies to the coordinator */
     OTHER_SLOT, OTHER_TICKET, AHEAD, TWICE, TOO_LONG, ENDLESS, LONG_MESSAGE, DESCRIPTORS, REWRITES,
-    FILLS /* the disk, through its spill */
+    FILLS, /* the disk, through its spill */
+    STAYS  /* answers, and then never ends */
 };
 
 enum { NOT_TRIED, REFUSED, GOT_THROUGH };
@@ -150,7 +151,7 @@ static enum slimset_status hostile_item(struct converter *c, const struct item_r
     if (b > HONEST && b < OTHER_SLOT)
         script->outcome[b] = attack(b, fds[0]) ? GOT_THROUGH : REFUSED;
     enum slimset_status st = convert_item(c, req, fds, blob, e);
-    if (st == SLIMSET_OK && b >= OTHER_SLOT && b <= REWRITES)
+    if (st == SLIMSET_OK && b >= OTHER_SLOT && b != FILLS)
         lie(b, req, blob);
     return st;
 }
@@ -360,6 +361,8 @@ static void test_descriptors_are_dropped(void)
     submit(2, DESCRIPTORS);
     CHECK_INT(drain(), SLIMSET_OK);
     CHECK_INT(ok, 2);
+    for (int ms = 0; ms < 5000 && script->outcome[DESCRIPTORS] == NOT_TRIED; ms++)
+        usleep(1000); /* it tells after the answer */
     CHECK_INT(script->outcome[DESCRIPTORS], GOT_THROUGH);
     CHECK_INT(open_fds(getpid()), before);
     pool_close(pool);
@@ -414,6 +417,20 @@ static void test_a_spill_does_not_fill_the_disk(void)
     pool_close(pool);
 }
 
+/* A worker that has answered everything and does not end holds nobody up. */
+static void test_a_worker_that_stays_is_killed(void)
+{
+    open_pool(false);
+    submit(1, STAYS);
+    CHECK_INT(drain(), SLIMSET_OK);
+    CHECK_INT(ok, 1);
+    pid_t pid = only_child();
+    alarm(30); /* else this would wait for ever */
+    pool_close(pool);
+    alarm(0);
+    CHECK(kill(pid, 0) != 0);
+}
+
 /* What is no hello, or no request, ends a worker with the status that says so. */
 static void test_workers_check_what_they_are_sent(void)
 {
@@ -462,6 +479,11 @@ static int hostile_lister(void)
     if (script->lister == LISTER_SPINS)
         for (;;)
             script->outcome[0]++;
+    struct worker_list_request req;
+    int fds[2];
+    unsigned n_fds;
+    if (receive(&req, sizeof req, fds, 2, &n_fds) != sizeof req) /* else the request may find nobody */
+        return 1;
     struct {
         struct worker_member m;
         char name[16];
@@ -519,6 +541,7 @@ int main(int argc, char **argv)
     RUN(test_descriptors_are_dropped);
     RUN(test_rewritten_slots);
     RUN(test_a_spill_does_not_fill_the_disk);
+    RUN(test_a_worker_that_stays_is_killed);
     RUN(test_workers_check_what_they_are_sent);
     RUN(test_listers);
     return check_done();
