@@ -55,7 +55,7 @@ static const char *get(int dir, const char *name)
     return text;
 }
 
-/* An index that names these parts (shards) or fields "key field" (tree), one a line. */
+/* An index that names these parts (shards, 2 bytes each) or fields "key field" (tree, 4 bytes each), one a line. */
 static void put_index(int dir, const char *name, bool tree, const char *names, const char *tag)
 {
     struct index_counts counts = {.splits = 1, .shards = 1};
@@ -87,9 +87,9 @@ static void put_index(int dir, const char *name, bool tree, const char *names, c
             MUST(index_put_sample(
                 w, &(struct slimset_sample){.key = key, .first_field = i, .n_fields = 1, .cls = -1},
                 hash_bytes(names, blank), &err));
-            MUST(index_put_field(w, &(struct slimset_field){.name = field}, &err));
+            MUST(index_put_field(w, &(struct slimset_field){.name = field, .bytes = tree ? 4 : 2}, &err));
         } else {
-            MUST(index_put_part(w, &(struct slimset_part){.name = key, .part = (uint32_t)i}, &err));
+            MUST(index_put_part(w, &(struct slimset_part){.name = key, .part = (uint32_t)i, .bytes = tree ? 4 : 2}, &err));
         }
         names += n + 1;
     }
@@ -415,7 +415,7 @@ static void test_many_files(void)
     char *names = calloc(MANY, 12), *at = names;
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "%05d.tar", i);
-        put(d.stage, name, "x");
+        put(d.stage, name, "xx");
         at += sprintf(at, "%s\n", name);
     }
     put_index(d.work, "publish", false, names, "new");
@@ -440,6 +440,21 @@ static void test_unnamed_staged_file(void)
     CHECK_INT(publish_roll(&d, &rolled, &why), SLIMSET_OK);
     check_new(&d);
     CHECK_STR(get(d.out, "b-1.tar"), "none");
+    publish_close(&d);
+}
+
+/* A publication that names a file which is nowhere is given up while the old dataset is whole. */
+static void test_named_file_is_gone(void)
+{
+    struct out_dirs d;
+    bool rolled = true;
+    interrupted(&d, 1);
+    MUST(io_unlink(d.stage, "d.tar", &err));
+    CHECK_INT(publish_roll(&d, &rolled, &why), SLIMSET_OK);
+    CHECK(!rolled && !exists(d.work, "publish"));
+    CHECK_STR(published(d.out), "old");
+    CHECK_STR(get(d.out, "b.tar"), "b1");
+    CHECK_STR(get(d.out, "c.tar"), "c1");
     publish_close(&d);
 }
 
@@ -510,6 +525,7 @@ int main(int argc, char **argv)
     RUN(test_tree);
     RUN(test_many_files);
     RUN(test_unnamed_staged_file);
+    RUN(test_named_file_is_gone);
     RUN(test_clean);
     RUN(test_killed_at_random);
     io_remove_tree(AT_FDCWD, base, &why);
