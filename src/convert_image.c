@@ -197,7 +197,7 @@ static enum slimset_status settle_depth(struct converter *c, struct work *w, str
         w->field->notes |= NOTE_SCALED_8BIT;
     } else if (only_8) {
         return err_bad(err, SLIMSET_REJECT_DEPTH,
-                       "16 bits per sample, and 8 bits would lose values: choose --depth 8:LO,HI or --codec png");
+                       "16 bits per sample, and 8 bits would lose values: choose --depth 8:auto, --depth 8:LO,HI or --codec png");
     } else {
         w->field->notes |= NOTE_KEPT_16BIT;
     }

@@ -39,6 +39,9 @@ static enum slimset_status look_at_pixels(struct converter *c, const uint8_t *da
     f->values = stats.values;
     f->min_value = stats.min_value;
     f->max_value = stats.max_value;
+    f->upper_permille = (uint16_t)stats.upper_permille;
+    f->levels = (uint16_t)stats.levels;
+    f->merges = stats.merges;
     f->zero_permille = stats.zero_permille;
     f->equal_permille = stats.equal_permille;
     f->real_alpha = c->decoded.alpha && !pixels_alpha_opaque(&c->decoded);

@@ -103,7 +103,8 @@ struct item_field {
     uint8_t real_alpha;   /* alpha that is not opaque everywhere */
     uint8_t boxes;        /* text: 1 VOC XML, 2 COCO JSON, 3 labelme JSON; ITEM_CONVERT too unless --boxes keep */
     uint8_t in_lossless;  /* image_info.lossless */
-    uint8_t zero[5];
+    uint8_t merges;       /* of 16 bits, as the next two: struct pixels_stats has what they mean */
+    uint16_t upper_permille, levels;
     uint64_t probe_bytes; /* with ITEM_PROBE_SIZE: what it would have in the codec that the request names */
     uint64_t trial[3];    /* an array's first bytes through each enum array_filter; 0 not tried */
 };

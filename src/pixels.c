@@ -341,6 +341,32 @@ static uint32_t distinct(const struct image *im)
     return n;
 }
 
+/* What is left of 16-bit values without their low byte. Shares and not extremes: one hot pixel is no range. */
+static void high_bytes(const struct image *im, struct pixels_stats *s)
+{
+    uint8_t seen[65536 / 8] = {0};
+    uint64_t count[256] = {0}, all = 0, upper = 0;
+    uint32_t values = 0, bytes = 0;
+    for (unsigned i = 0; i < image_colour_planes(im->colour); i++)
+        for (uint32_t y = 0; y < im->h; y++)
+            for (uint32_t x = 0; x < im->w; x++) {
+                uint32_t v = sample_at(im, i, x, y);
+                seen[v >> 3] |= (uint8_t)(1u << (v & 7));
+                count[v >> 8]++;
+            }
+    for (size_t i = 0; i < sizeof seen; i++)
+        values += (uint32_t)__builtin_popcount(seen[i]);
+    for (unsigned i = 0; i < 256; i++) {
+        all += count[i];
+        upper += i >= 128 ? count[i] : 0;
+        bytes += count[i] > 0;
+    }
+    for (unsigned i = 0; i < 256; i++)
+        s->levels += count[i] > 0 && count[i] * 1000 >= all;
+    s->upper_permille = all > 0 ? (uint32_t)(upper * 1000 / all) : 0;
+    s->merges = values > bytes;
+}
+
 enum { STAT_ROWS = 64 }; /* spread over the picture: enough for shares, cheap beside decoding it */
 
 void pixels_stats(const struct image *im, struct pixels_stats *s)
@@ -364,8 +390,10 @@ void pixels_stats(const struct image *im, struct pixels_stats *s)
             pairs += x > 0;
             pixels++;
         }
-    if (im->bits == 16)
+    if (im->bits == 16) {
         value_range(im, &s->min_value, &s->max_value);
+        high_bytes(im, s);
+    }
     if (colours == 1)
         s->values = distinct(im);
     s->zero_permille = pixels != 0 ? (uint32_t)(zero * 1000 / pixels) : 0;

@@ -48,6 +48,9 @@ uint16_t pixels_background(const struct image *im, unsigned plane, const uint8_t
 struct pixels_stats {
     uint32_t values;         /* distinct values of a one-channel image, up to 65; 0 for more channels */
     uint32_t min_value, max_value; /* of colours; of 8-bit images from the rows looked at (at most about 64), as are the shares */
+    uint32_t upper_permille; /* of 16 bits: samples in the upper half of the range, */
+    uint32_t levels;         /* high bytes that a thousandth of the samples or more have, */
+    bool merges;             /* and whether dropping the low byte makes different values equal */
     uint32_t zero_permille;  /* pixels that are 0 in the first plane */
     uint32_t equal_permille; /* horizontal neighbours equal in all colour planes */
 };

@@ -16,7 +16,7 @@
 
 enum {
     PROBE_FILES = 16,   /* per rule at most: enough for a majority */
-    PROBE_FEW = 4,      /* at least; in between one in PROBE_SHARE, so that the probe stays cheap beside a small run */
+    PROBE_FEW = 4,      /* of JPEGs and arrays at least; in between one in PROBE_SHARE: what a name says is most of it */
     PROBE_SHARE = 40,
     PROBE_TEXTS = 256,  /* of JSON and of XML where boxes matter, the largest: boxes make a file longer */
     PROBE_SIZES = 2,    /* of these are converted, for an idea of the output's size */
@@ -36,7 +36,10 @@ struct findings {
     /* webp: those with loss; kept_lossy: what a format that is kept encodes with loss */
     uint32_t max_value;
     uint32_t lossy_values;       /* the most values that one of the lossy files has in one channel, counted up to 65 */
-    uint32_t min_16, max_16;     /* of files with 16 bits */
+    uint32_t min_16, max_16;     /* of files with 16 bits, as the next three */
+    uint32_t upper_permille;     /* a sum */
+    uint32_t levels;             /* the most that one of them has */
+    bool merges;
     uint64_t in_bytes, out_bytes;
     uint32_t box_entry, turned_entry;
     uint8_t box_kind;
@@ -52,11 +55,13 @@ struct probe {
     unsigned n_texts;
 };
 
-static unsigned wanted_files(const struct slimset_recipe *recipe, const struct plan_rule *r)
+static unsigned wanted_files(const struct plan_rule *r)
 {
-    if (recipe->depth == SLIMSET_DEPTH_8_AUTO && r->role == SLIMSET_ROLE_IMAGE)
-        return PROBE_FILES; /* the range is taken from them */
-    uint64_t n = r->role == SLIMSET_ROLE_COPY ? PROBE_FILES : r->n_files / PROBE_SHARE; /* content decides */
+    const char *dot = strrchr(r->name, '.'), *ext = dot != NULL ? dot + 1 : r->name;
+    bool jpeg = strcasecmp(ext, "jpg") == 0 || strcasecmp(ext, "jpeg") == 0;
+    if (!jpeg && r->role != SLIMSET_ROLE_ARRAY)
+        return PROBE_FILES; /* content decides, and --depth 8:auto takes its range from them */
+    uint64_t n = r->n_files / PROBE_SHARE;
     return n < PROBE_FEW ? PROBE_FEW : n > PROBE_FILES ? PROBE_FILES : (unsigned)n;
 }
 
@@ -102,6 +107,9 @@ static void take(struct findings *f, const struct item_answer *a, uint32_t entry
     if (i->in_bits == 16) {
         f->min_16 = f->bits16 == 0 || i->min_value < f->min_16 ? i->min_value : f->min_16;
         f->max_16 = i->max_value > f->max_16 ? i->max_value : f->max_16;
+        f->upper_permille += i->upper_permille;
+        f->levels = i->levels > f->levels ? i->levels : f->levels;
+        f->merges |= i->merges;
         f->bits16++;
     }
     f->alpha += i->real_alpha;
@@ -255,6 +263,30 @@ static const char *settle_role(const struct slimset_recipe *recipe, struct plan_
     return "images";
 }
 
+/* May 16-bit values lose their low byte? Where they fill the range, or where the low byte told nothing apart. Values of 12 bits
+ * would be left with 16 levels, and a few hot pixels among them do not make that better. */
+static bool may_shift(const struct findings *f)
+{
+    enum { UPPER_PERMILLE = 10, LEVELS = 32 };
+    bool fills = f->upper_permille >= UPPER_PERMILLE * f->bits16 && f->levels >= LEVELS;
+    return f->bits16 == f->n && f->max_value >= 32768 && (!f->merges || fills);
+}
+
+/* What becomes of 16 bits in a codec that has 8 is said before the run. */
+static void warn_16_bits(const struct probe *pr, const struct plan_rule *r, const struct slimset_recipe *recipe, const struct findings *f)
+{
+    if (f->bits16 == 0 || r->role != SLIMSET_ROLE_IMAGE || recipe->depth != SLIMSET_DEPTH_KEEP ||
+        (r->codec != SLIMSET_CODEC_JPEG && r->codec != SLIMSET_CODEC_WEBP))
+        return;
+    if (r->flags & ITEM_SHIFT_16)
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: 16-bit values become 8-bit by dropping their low byte (lossy); --depth 8:auto or 8:LO,HI "
+                 "scales a range, --codec png keeps all bits", r->name);
+    else
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u files looked at have 16 bits; 8 bits would leave too little of their values (%u "
+                 "levels), so such files are rejects: --depth 8:LO,HI scales a range (8:auto: %u to %u), --codec png keeps all bits",
+                 r->name, f->bits16, f->n, f->levels, f->min_16, f->max_16);
+}
+
 static const char *settle_codec(const struct slimset_recipe *recipe, struct plan_rule *r, const struct findings *f)
 {
     r->codec = (uint8_t)wanted_codec(recipe);
@@ -267,7 +299,7 @@ static const char *settle_codec(const struct slimset_recipe *recipe, struct plan
         r->codec = SLIMSET_CODEC_KEEP;
         return "copied";
     }
-    if (f->bits16 == f->n && f->max_value >= 32768)
+    if (may_shift(f))
         r->flags |= ITEM_SHIFT_16;
     if (recipe->output != SLIMSET_OUTPUT_AUTO || r->codec != SLIMSET_CODEC_JPEG)
         return r->codec == SLIMSET_CODEC_KEEP ? "format kept" : "as asked";
@@ -369,6 +401,7 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
                  "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
                  recipe->background[2]);
     warn_lossy_masks(pr, r, f);
+    warn_16_bits(pr, r, recipe, f);
     if (recipe->min_ssim > 0 && !recipe->lossless && r->role == SLIMSET_ROLE_IMAGE && (r->codec == SLIMSET_CODEC_WEBP ||
         (r->codec == SLIMSET_CODEC_KEEP && f->webp > 0 && !convert_keeps_pixels(recipe))))
         run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: --min-ssim chooses the quality of JPEG only; WebP is encoded with quality %d",
@@ -553,7 +586,7 @@ static void choose_all(struct probe *pr, bool again)
             continue;
         const struct plan_rule *r = &p->rules[e->rule];
         if (again ? r->role == SLIMSET_ROLE_IMAGE && !r->settled : !r->settled)
-            choose(&pr->f[e->rule], wanted_files(plan_settings(p, r), r), hash_bytes(e->path, e->path_bytes), (uint32_t)i);
+            choose(&pr->f[e->rule], wanted_files(r), hash_bytes(e->path, e->path_bytes), (uint32_t)i);
     }
 }
 

@@ -246,6 +246,37 @@ def test_channels_keep():
         run("pack", "src", "-o", "bad", "--channels", bad, code=2)
 
 
+def test_16_bits_into_8_only_where_they_fill_the_range():
+    rng = np.random.default_rng(1)
+    def field(name, make):
+        for i in range(20):
+            save(f"{name}/{i:02}.png", make(i).astype(np.uint16))
+    twelve = lambda i: np.add.outer(np.arange(64) * 40, np.arange(80) * 12) + rng.integers(0, 60, (64, 80))
+    def hot(i):
+        a = twelve(i)
+        a[5, 7] = 65535
+        return a
+    def written_on(i):  # 2 % burned-in white
+        a = twelve(i)
+        a[:10, :10] = 65535
+        return a
+    field("hot", hot)
+    field("ink", written_on)
+    field("full", lambda i: np.add.outer(np.arange(64) * 600, np.arange(80) * 340) + rng.integers(0, 200, (64, 80)))
+    field("drawn", lambda i: rng.integers(0, 3, (64, 80)) * 30000)
+    for name in ("hot", "ink"):
+        for codec in ("jpeg",) if os.environ.get("SLIMSET_NO_VIPS") else ("jpeg", "webp"):
+            p = pack(name, "-o", f"{name}.{codec}", "--codec", codec, *PLAIN, code=3)
+            assert {r["class"] for r in rejects(f"{name}.{codec}").values()} == {"depth"} and len(rejects(f"{name}.{codec}")) == 20
+            assert "--depth 8:LO,HI" in p.err and "16 of 16" in p.err, p.err
+    for name in ("full", "drawn"):
+        p = pack(name, "-o", f"{name}.out", "--codec", "jpeg", "--quality", "100", *PLAIN)
+        assert "dropping their low byte (lossy)" in p.err, p.err
+        for path, (data, f) in stored(f"{name}.out").items():
+            want = np.asarray(Image.open(f"{name}/{path}")).astype(int) >> 8
+            assert "scaled-8bit" in f["notes"] and np.abs(shot(data).astype(int) - want).max() <= 4, path
+
+
 def test_max_pixels_is_a_limit_that_may_be_reached():
     for ext in ("png", "jpg", "bmp", "ppm"):
         save(f"src/{ext}/at.{ext}", picture(50, 40, 1))
