@@ -49,7 +49,7 @@ enum slimset_status slimset_reader_open_with(const char *out,
     if (st == SLIMSET_OK)
         st = reader_check_packed(r, out, err);
     if (st == SLIMSET_OK && options->preload == SLIMSET_PRELOAD_RAM)
-        st = reader_preload_ram(r, err);
+        st = reader_preload_ram(r, out, err);
     if (st == SLIMSET_OK && options->preload == SLIMSET_PRELOAD_PAGE_CACHE)
         st = reader_preload_page_cache(r, err);
     if (st != SLIMSET_OK) {

@@ -32,6 +32,7 @@ struct slimset_reader {
         size_t bytes;
         int fd;            /* holds the lock */
         const uint64_t *at; /* where each field of the index lies in base */
+        uint64_t folder;    /* whose it is, over packings */
     } ram;
     struct buf row_head; /* layout npy: what makes a .npy of a row; else empty */
     struct reader_decoder *decoders[READER_DECODERS]; /* atomic */
@@ -92,7 +93,7 @@ enum slimset_status reader_blame(struct slimset_reader *r, uint64_t i, uint32_t 
 void reader_decoders_fini(struct slimset_reader *r);
 
 /* reader_preload.c */
-enum slimset_status reader_preload_ram(struct slimset_reader *r, struct slimset_error *err);
+enum slimset_status reader_preload_ram(struct slimset_reader *r, const char *out, struct slimset_error *err);
 enum slimset_status reader_preload_page_cache(struct slimset_reader *r, struct slimset_error *err);
 void reader_preload_fini(struct slimset_reader *r);
 

@@ -5,7 +5,7 @@
  * The copy is a POSIX shared memory object whose name holds the user's number and the hash of the
  * index, so that whoever opens the same dataset finds it, and nobody finds another's:
  *
- *      0     header: magic, hash of the index, sizes, "ready"
+ *      0     header: magic, folder, hash of the index, sizes, "ready"
  *      4096  for each field of the index, where its bytes lie (u64)
  *      ...   the bytes, each field at a multiple of 64
  *
@@ -13,12 +13,15 @@
  * the reader is open; who fills holds it alone, and others wait for it. The one that can have it
  * alone when it closes was the last, and removes the name. The kernel gives locks back when a
  * process dies: a half-filled object is filled anew, and one without users is simply used again.
- * Children of fork share the lock of their parent.
+ * Children of fork share the lock of their parent. Once the dataset was packed again nobody opens
+ * what a killed process left of it before: so the header has the folder too, and the next preload
+ * of that folder removes objects with another hash that nobody holds.
  *
  * Every field is checked against its hash on its way in. The object belongs to the user alone (0600)
  * and is reserved in full before it is filled, so that only the user's own processes could cut or
  * change it. Whoever does that to himself gets SIGBUS, or a checksum that does not match.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,6 +34,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/io.h"
 #include "memory_room.h"
 #include "reader_impl.h"
@@ -44,15 +48,26 @@ enum {
     TRIES = 100             /* each loses a race against a process that closes */
 };
 
-#define MAGIC "slimram1"
+#define MAGIC "slimram2"
+#define FOLDER "/dev/shm" /* where shm_open keeps its objects */
 
 struct ram_header {
     char magic[8];
+    uint64_t folder;     /* folder_id; it, the magic and the hash are there before "ready" */
     uint64_t index_hash; /* of the index's header, which holds the hash of all of it */
     uint64_t bytes;      /* of the object */
     uint64_t n_fields;
     uint64_t ready;      /* 1: all of it is there */
 };
+
+/* A folder's number: the hash of its path without links, which stays when it is packed again. 0: unknown. */
+static uint64_t folder_id(const char *out)
+{
+    char *path = realpath(out, NULL);
+    uint64_t id = path != NULL ? hash_bytes(path, strlen(path)) : 0;
+    free(path);
+    return id;
+}
 
 static void object_name(const struct dataset *d, char name[NAME_BYTES])
 {
@@ -80,6 +95,46 @@ static bool is_named(int fd, const char *name)
                 mine.st_dev == there.st_dev;
     close(other);
     return same;
+}
+
+/* ---- what earlier packings left ---- */
+
+/* Whether the object is of that folder, of another index, and nobody's; then it is locked. */
+static bool is_stale(int fd, uint64_t folder, uint64_t index_hash, struct stat *st)
+{
+    struct ram_header h;
+    struct slimset_error ignored;
+    size_t got;
+    return fstat(fd, st) == 0 && st->st_uid == geteuid() && (st->st_mode & 077) == 0 &&
+           io_pread(fd, &h, sizeof h, 0, &got, "", &ignored) == SLIMSET_OK && got == sizeof h &&
+           memcmp(h.magic, MAGIC, sizeof h.magic) == 0 && h.folder == folder &&
+           h.index_hash != index_hash && lock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Removes them; how many bytes. What cannot be looked at stays. */
+static uint64_t drop_stale(uint64_t folder, uint64_t index_hash)
+{
+    char mine[NAME_BYTES], name[NAME_BYTES];
+    uint64_t bytes = 0;
+    DIR *all = folder != 0 ? opendir(FOLDER) : NULL;
+    snprintf(mine, sizeof mine, "slimset1-%u-", (unsigned)geteuid());
+    for (const struct dirent *e; all != NULL && (e = readdir(all)) != NULL;) {
+        struct stat st;
+        size_t n = strlen(e->d_name);
+        if (strncmp(e->d_name, mine, strlen(mine)) != 0 || n + 2 > sizeof name)
+            continue;
+        name[0] = '/';
+        memcpy(name + 1, e->d_name, n + 1);
+        int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+        if (fd < 0)
+            continue;
+        if (is_stale(fd, folder, index_hash, &st) && is_named(fd, name) && shm_unlink(name) == 0)
+            bytes += (uint64_t)st.st_size;
+        close(fd);
+    }
+    if (all != NULL)
+        closedir(all);
+    return bytes;
 }
 
 /* ---- does it fit? ---- */
@@ -171,6 +226,10 @@ static enum slimset_status fill(struct slimset_reader *r, int fd, struct slimset
         st = err_os(err, "cannot use shared memory");
     if (st == SLIMSET_OK)
         st = check_object(fd, bytes, err);
+    struct ram_header begun = {.folder = r->ram.folder, .index_hash = r->d.ix.header->header_hash};
+    memcpy(begun.magic, MAGIC, sizeof begun.magic);
+    if (st == SLIMSET_OK)
+        st = io_pwrite(fd, &begun, sizeof begun, 0, "shared memory", err);
     if (st != SLIMSET_OK)
         return st;
     int rc = posix_fallocate(fd, 0, (off_t)bytes);
@@ -189,8 +248,6 @@ static enum slimset_status fill(struct slimset_reader *r, int fd, struct slimset
         st = fill_fields(r, base, err);
     if (st == SLIMSET_OK) {
         struct ram_header *h = (struct ram_header *)(void *)base;
-        memcpy(h->magic, MAGIC, sizeof h->magic);
-        h->index_hash = r->d.ix.header->header_hash;
         h->bytes = bytes;
         h->n_fields = r->d.ix.n_fields;
         __atomic_store_n(&h->ready, 1, __ATOMIC_RELEASE);
@@ -269,9 +326,11 @@ static enum slimset_status attach(struct slimset_reader *r, const char *name, in
     return st;
 }
 
-enum slimset_status reader_preload_ram(struct slimset_reader *r, struct slimset_error *err)
+enum slimset_status reader_preload_ram(struct slimset_reader *r, const char *out, struct slimset_error *err)
 {
     char name[NAME_BYTES];
+    r->ram.folder = folder_id(out);
+    drop_stale(r->ram.folder, r->d.ix.header->header_hash);
     object_name(&r->d, name);
     for (int i = 0; i < TRIES; i++) {
         int fd;
@@ -310,14 +369,15 @@ enum slimset_status slimset_preload_drop(const char *out, uint64_t *bytes, struc
         return st;
     }
     object_name(&d, name);
+    uint64_t stale = drop_stale(folder_id(out), d.ix.header->header_hash);
     dataset_close(&d);
     if (bytes != NULL)
-        *bytes = 0;
+        *bytes = stale;
     int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return errno == ENOENT ? SLIMSET_OK : err_os(err, "cannot open shared memory %s", name);
     if (fstat(fd, &there) == 0 && bytes != NULL)
-        *bytes = (uint64_t)there.st_size;
+        *bytes += (uint64_t)there.st_size;
     close(fd);
     if (shm_unlink(name) < 0 && errno != ENOENT)
         return err_os(err, "cannot remove shared memory %s", name);

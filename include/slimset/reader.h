@@ -136,7 +136,8 @@ enum slimset_preload {
                                    it, others wait for it and then attach at once. The last one that
                                    closes its reader removes it; what processes that were killed
                                    left behind is taken over by the next one, or removed by
-                                   slimset_preload_drop. */
+                                   slimset_preload_drop; what is of an earlier packing of the same
+                                   folder is removed by the next one too. */
 };
 
 struct slimset_reader_options {
@@ -220,7 +221,7 @@ void slimset_view_release(struct slimset_view *view); /* a zeroed one is fine */
 enum slimset_status slimset_reader_prefetch(struct slimset_reader *reader, const uint64_t *samples,
                                             size_t n, struct slimset_error *err);
 
-/* Removes what a preload of the dataset in OUT left in shared memory; *bytes (may be NULL): how
+/* Removes what a preload of the dataset in OUT, or of earlier ones in that folder, left in shared memory; *bytes (may be NULL): how
  * much, 0 when there was nothing. Processes that are attached keep theirs. */
 enum slimset_status slimset_preload_drop(const char *out, uint64_t *bytes,
                                          struct slimset_error *err);

@@ -342,7 +342,8 @@ def open(path: PathLike, preload: Optional[str] = None, verify: bool = True) -> 
 
 
 def drop_preload(path: PathLike) -> int:
-    """Removes what preload="ram" left in shared memory, say after a crash; how many bytes. Who is attached keeps it."""
+    """Removes what preload="ram" left in shared memory, say after a crash, of earlier packings of the folder too; how many bytes.
+    Who is attached keeps it."""
     return _core.preload_drop(os.fspath(path))
 
 

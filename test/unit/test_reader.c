@@ -350,6 +350,46 @@ static void test_ram_left_behind(void)
     CHECK_INT(objects(&bytes), before);
 }
 
+/* Packed again after a kill: nobody asks for the old object any more. */
+static void test_ram_of_an_earlier_packing(void)
+{
+    enum slimset_preload ram = SLIMSET_PRELOAD_RAM;
+    uint64_t bytes, dropped = 0;
+    unsigned before = objects(&bytes);
+    for (int again = 0; again < 2; again++) {
+        fresh(false);
+        CHECK_INT(in_children(1, die_attached, &ram), 1);
+        fresh_as("other", false, EACH);
+        CHECK_INT(in_children(1, die_attached, &ram), 1); /* same index, another folder: the same object */
+        CHECK_INT(objects(&bytes), before + 1);
+        fresh_as("other", false, EACH + 1);
+        struct slimset_reader *other = open_reader(ram); /* another folder's leftovers are not its business */
+        CHECK_INT(objects(&bytes), before + 2);
+        fresh_as("out", false, EACH + 2);
+        if (again == 0) {
+            struct slimset_reader *r = open_reader(ram);
+            CHECK_INT(objects(&bytes), before + 2); /* the old one is gone, other's stays */
+            slimset_reader_close(r);
+        } else {
+            CHECK_INT(slimset_preload_drop(out, &dropped, &fault), SLIMSET_OK);
+            CHECK(dropped > SAMPLES * 600);
+        }
+        CHECK_INT(objects(&bytes), before + 1);
+        slimset_reader_close(other);
+        CHECK_INT(objects(&bytes), before);
+    }
+    /* One that is in use stays, for as long as it is. */
+    fresh(false);
+    struct slimset_reader *old = open_reader(ram);
+    fresh_as("out", false, EACH + 1);
+    struct slimset_reader *new = open_reader(ram);
+    CHECK_INT(objects(&bytes), before + 2);
+    CHECK_INT(read_all_of(old, 0), 0);
+    slimset_reader_close(old);
+    slimset_reader_close(new);
+    CHECK_INT(objects(&bytes), before);
+}
+
 /* Half filled: as after a kill in the middle. */
 static void test_ram_half_filled(void)
 {
@@ -704,6 +744,7 @@ int main(void)
     RUN(test_64_processes);
     RUN(test_ram_is_shared);
     RUN(test_ram_left_behind);
+    RUN(test_ram_of_an_earlier_packing);
     RUN(test_ram_half_filled);
     RUN(test_ram_of_damage);
     RUN(test_room_in_memory);
