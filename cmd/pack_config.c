@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config.h"
 #include "text.h"
@@ -24,6 +25,8 @@ struct reading {
     struct options *o;
     pack_take_fn *take;
     const char *where;     /* the file's name for messages */
+    unsigned seen[256];    /* by enum option_id: the line in which this section, or the top, has it; 0 not yet */
+    unsigned role;         /* the same of its role */
 };
 
 static bool no_memory(struct options *o)
@@ -58,14 +61,35 @@ static bool begin_section(struct reading *rd, const struct config_entry *e)
     struct pack_config *c = &rd->r->config;
     bool field = e->section == CONFIG_FIELD;
     for (size_t i = 0; field && i < c->n_sections; i++)
-        if (c->section[i].field && strcmp(c->section[i].name, e->name) == 0) {
+        if (c->section[i].field && strcasecmp(c->section[i].name, e->name) == 0) {
             options_fail(rd->o, "[field %.40s] stands in line %u already", e->name, c->section[i].line);
             return false;
         }
     if (!pack_request_grow(rd->o, &c->section, c->n_sections, sizeof *c->section))
         return false;
+    memset(rd->seen, 0, sizeof rd->seen);
+    rd->role = 0;
     c->section[c->n_sections++] = (struct pack_section){.field = field, .name = e->name, .line = e->line, .role = SLIMSET_RULE_NO_ROLE};
     return field || pack_request_rule(rd->r, rd->o, e->name, SLIMSET_RULE_NO_ROLE);
+}
+
+/* A key that stands there already: one of the two lines is a slip. Globs, patterns and lists may stand there more than once. */
+static bool is_double(struct reading *rd, const struct config_entry *e)
+{
+    static const int many[] = {OPT_IMAGE, OPT_MASK, OPT_DEPTH_MAP, OPT_ARRAY, OPT_COPY, OPT_SKIP, OPT_FIELD, OPT_FILES_FROM};
+    const struct option_row *row = option_find(e->key, strlen(e->key), rd->o->verb->bit);
+    bool role = e->section != CONFIG_TOP && strcmp(e->key, "role") == 0;
+    for (size_t i = 0; row != NULL && i < sizeof many / sizeof many[0]; i++)
+        if (row->id == many[i])
+            return false;
+    if (row == NULL && !role)
+        return false;
+    unsigned *seen = role ? &rd->role : &rd->seen[(unsigned)row->id % 256];
+    if (*seen != 0)
+        options_fail(rd->o, "%.40s stands in line %u already", e->key, *seen);
+    bool twice = *seen != 0;
+    *seen = e->line;
+    return twice;
 }
 
 /* pattern = ... of [field NAME], as --field NAME=PATTERN. */
@@ -119,6 +143,8 @@ static bool take_entry(void *arg, const struct config_entry *e)
     say_where(rd, e->line);
     if (e->key == NULL)
         return begin_section(rd, e);
+    if (is_double(rd, e))
+        return false;
     if (e->section == CONFIG_TOP) {
         int id = options_take(rd->o, e->key, e->value);
         return id == 0 || (id > 0 && rd->take(rd->o, id, rd->r));
@@ -185,7 +211,7 @@ static bool give_to_joins(struct pack_request *r, struct options *o, const struc
     size_t n = strlen(s->name), found = 0;
     for (size_t i = 0; i < r->recipe.n_joins; i++) {
         struct slimset_join *j = &r->joins[i];
-        if (strncmp(j->text, s->name, n) != 0 || j->text[n] != '=')
+        if (strncasecmp(j->text, s->name, n) != 0 || j->text[n] != '=')
             continue;
         j->role = s->role;
         j->settings = s->settings;

@@ -234,7 +234,7 @@ static void print_notes(const struct slimset_report *report)
 
 /* The names that a loader wants to hear. */
 struct loader_names {
-    char split[64], image[64], label[64];
+    char split[64], image[64], mask[64], label[64];
 };
 
 static void copy_text(char *to, size_t room, struct slimset_text t)
@@ -278,6 +278,8 @@ static void find_names(const char *out, struct loader_names *names)
                 break;
             if (strcmp(field.role, "image") == 0 && names->image[0] == '\0')
                 copy_text(names->image, sizeof names->image, field.name);
+            else if (strcmp(field.role, "mask") == 0 && names->mask[0] == '\0')
+                copy_text(names->mask, sizeof names->mask, field.name);
             else if (strcmp(field.role, "label") == 0 && names->label[0] == '\0')
                 copy_text(names->label, sizeof names->label, field.name);
         }
@@ -315,9 +317,10 @@ static void print_next(const struct pack_request *r, const struct slimset_report
         printf("    import glob, webdataset as wds\n"
                "    urls = sorted(glob.glob(\"%s/%s-*.tar\"))\n"
                "    data = wds.WebDataset(urls, "
-               "shardshuffle=%s).decode(\"pil\").to_tuple(\"%s\"%s%s%s)\n",
+               "shardshuffle=%s).decode(\"pil\").to_tuple(\"%s\"%s%s%s%s%s%s)\n",
                r->run.out, names.split, report->shards > 1 ? "100" : "False", names.image,
-               names.label[0] ? ", \"" : "", names.label, names.label[0] ? "\"" : ",");
+               names.mask[0] ? ", \"" : "", names.mask, names.mask[0] ? "\"" : "", names.label[0] ? ", \"" : "", names.label,
+               names.label[0] ? "\"" : names.mask[0] ? "" : ",");
     }
 }
 

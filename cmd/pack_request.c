@@ -67,14 +67,14 @@ static bool read_depth(struct options *o, struct slimset_recipe *recipe)
     if (strncmp(s, "8:", 2) == 0) {
         s += 2;
         if (read_decimal(&s, &lo) && *s++ == ',' && read_decimal(&s, &hi) && *s == '\0' &&
-            lo < hi && hi <= 65535) {
+            lo < hi && hi <= 65535 && lo == (double)(unsigned)lo && hi == (double)(unsigned)hi) {
             recipe->depth = SLIMSET_DEPTH_8_RANGE;
             recipe->depth_lo = lo;
             recipe->depth_hi = hi;
             return true;
         }
     }
-    return options_bad_value(o, "keep, 8:auto or 8:LO,HI with 0 <= LO < HI <= 65535 is wanted");
+    return options_bad_value(o, "keep, 8:auto or 8:LO,HI with whole numbers 0 <= LO < HI <= 65535 is wanted");
 }
 
 static bool read_resize(struct options *o, struct pack_request *r)

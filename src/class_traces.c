@@ -71,6 +71,12 @@ void class_traces_free(struct class_traces *t)
     free(t);
 }
 
+/* Formats that leave nothing in the pixels. TIFF may hold a JPEG, but seldom does; GIF has lost colours. */
+static bool leaves_no_trace(unsigned format)
+{
+    return format == FORMAT_PNG || format == FORMAT_BMP || format == FORMAT_PNM || format == FORMAT_TIFF || format == FORMAT_NPY;
+}
+
 void class_traces_add(struct class_traces *t, int32_t cls, const struct slimset_field *f)
 {
     if (cls < 0 || (uint64_t)cls >= t->n_classes || f->role != SLIMSET_ROLE_IMAGE)
@@ -80,13 +86,13 @@ void class_traces_add(struct class_traces *t, int32_t cls, const struct slimset_
     c[0]++;
     t->copied = t->copied || (f->notes & NOTE_COPIED);
     t->formats |= UINT64_C(1) << (f->format & 63);
-    trait[COPIED] += (f->notes & NOTE_COPIED) != 0;
+    trait[COPIED] += (f->notes & NOTE_COPIED) != 0 && !leaves_no_trace(f->format); /* encoded again they are the same */
     trait[RESIZED] += resized && !larger;
     trait[UPSCALED] += resized && larger;
     trait[TO_8BIT] += (f->notes & NOTE_SCALED_8BIT) != 0;
     trait[FLATTENED] += (f->notes & NOTE_FLATTENED) != 0;
     trait[CMYK] += (f->notes & NOTE_CMYK) != 0;
-    if (f->in_format < FORMATS)
+    if (f->in_format < FORMATS && !leaves_no_trace(f->in_format))
         trait[FORMAT_FIRST + f->in_format]++;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +41,30 @@ static bool is_numbered(const struct entry *e)
     return role_of_extension(ext, strlen(ext), &known) != SLIMSET_ROLE_COPY;
 }
 
-/* The files of one folder, in order of their names. */
-static enum slimset_status name_folder(struct listing *l, struct entry *e, size_t n, const struct slimset_run *run,
-                                       struct slimset_error *err)
+/* Would people count b before a, though its bytes come later? f10 and f2: the first numbers that differ say so. */
+static bool counts_back(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
+            if (*a++ != *b++)
+                return false;
+            continue;
+        }
+        a += strspn(a, "0");
+        b += strspn(b, "0");
+        size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+        int order = n == m ? memcmp(a, b, n) : n < m ? -1 : 1;
+        if (order != 0)
+            return order > 0;
+        a += n;
+        b += m;
+    }
+    return false;
+}
+
+/* The files of one folder, in order of their names. *example: two whose numbers say otherwise. */
+static enum slimset_status name_folder(struct listing *l, struct entry *e, size_t n, const char *example[2],
+                                       const struct slimset_run *run, struct slimset_error *err)
 {
     unsigned number = 0;
     size_t key = e->dir_bytes - 1;
@@ -53,6 +75,11 @@ static enum slimset_status name_folder(struct listing *l, struct entry *e, size_
     for (size_t i = 0; i < n; i++) {
         const char *base = e[i].path + e[i].dir_bytes, *dot = strrchr(base, '.');
         char name[4096 + 300];
+        if (i > 0 && example[0] == NULL && is_numbered(&e[i - 1]) && is_numbered(&e[i]) &&
+            counts_back(e[i - 1].path + e->dir_bytes, base)) {
+            example[0] = e[i - 1].path;
+            example[1] = e[i].path;
+        }
         int len = is_numbered(&e[i]) ? snprintf(name, sizeof name, "%.*s.%0*u%s", (int)key, e[i].path, DIGITS, number++, dot)
                                      : snprintf(name, sizeof name, "%.*s.%s", (int)key, e[i].path, base);
         e[i].name = listing_string(l, "", name, (size_t)len < sizeof name ? (size_t)len : sizeof name - 1);
@@ -69,6 +96,7 @@ enum slimset_status group_folders(struct listing *l, const struct slimset_recipe
                                   struct slimset_error *err)
 {
     size_t own = 0, all = l->n_entries;
+    const char *example[2] = {NULL, NULL};
     for (size_t i = 0; i < all; i++) { /* those of such folders to the end */
         struct entry e = l->entries[i];
         if (is_wanted(l, recipe->group_by, &e)) {
@@ -94,8 +122,11 @@ enum slimset_status group_folders(struct listing *l, const struct slimset_recipe
         for (end = i + 1; end < all && l->entries[end].dir_bytes == e->dir_bytes &&
                           memcmp(l->entries[end].path, e->path, e->dir_bytes) == 0; end++)
             continue;
-        st = name_folder(l, &l->entries[i], end - i, run, err);
+        st = name_folder(l, &l->entries[i], end - i, example, run, err);
     }
+    if (st == SLIMSET_OK && example[0] != NULL)
+        run_note(run, SLIMSET_EVENT_WARNING, "--group-by: files are numbered in byte order, so %.300s comes before %.300s: names with as many "
+                 "digits each (f002, f010) keep the order of their numbers", example[0], example[1]);
     for (size_t i = own; st == SLIMSET_OK && recipe->layout == SLIMSET_LAYOUT_TREE && i < all; i++)
         if (!keys_tree_holds(&l->entries[i]))
             l->entries[i].problem = SLIMSET_REJECT_NAME;

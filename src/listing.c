@@ -290,16 +290,19 @@ const char *listing_problem_text(enum slimset_reject reject)
     }
 }
 
+bool listing_rule_matches(const struct slimset_rule *rule, const struct entry *e)
+{
+    return fnmatch(rule->glob, strchr(rule->glob, '/') != NULL ? e->path : e->path + e->dir_bytes, 0) == 0;
+}
+
 int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e, uint8_t *settings)
 {
     int role = SLIMSET_RULE_NO_ROLE;
     if (settings != NULL)
         *settings = 0;
-    const char *base = e->path + e->dir_bytes;
     for (size_t i = recipe->n_rules; i-- > 0;) {
-        const char *text = strchr(recipe->rules[i].glob, '/') != NULL ? e->path : base;
         const struct slimset_rule *rule = &recipe->rules[i];
-        if (fnmatch(rule->glob, text, 0) != 0)
+        if (!listing_rule_matches(rule, e))
             continue;
         if (role == SLIMSET_RULE_NO_ROLE)
             role = rule->role;

@@ -130,6 +130,9 @@ void listing_display(const struct listing *l, const struct entry *e, bool one_li
 /* Why an entry with a problem cannot be read, in words; static. */
 const char *listing_problem_text(enum slimset_reject reject);
 
+/* Does a rule's GLOB match the entry: its path where the GLOB has a /, else its name? */
+bool listing_rule_matches(const struct slimset_rule *rule, const struct entry *e);
+
 /* The role that --image, --mask... give an entry's path, -1 --skip, -2 no rule with a role matches; *settings, where it is not NULL:
  * those of the last rule that has some. */
 int listing_user_role(const struct slimset_recipe *recipe, const struct entry *e, uint8_t *settings);

@@ -435,6 +435,18 @@ static enum slimset_status tell_oversized(struct pack *p, struct index *ix, stru
     return st;
 }
 
+/* As people count them: files. A shard without samples has none. */
+static enum slimset_status count_shards(struct pack *p, struct index *ix, struct slimset_error *err)
+{
+    enum slimset_status st = index_touch(ix, ix->shards, ix->n_shards * sizeof *ix->shards, err);
+    for (size_t i = 0; st == SLIMSET_OK && i < p->plan.n_shards && i < ix->n_shards; i++) {
+        bool written = p->state[i] == SHARD_TO_DO || p->state[i] == SHARD_RESUMED;
+        p->report->shards_kept += p->state[i] == SHARD_KEPT ? ix->shards[i].n_parts : 0;
+        p->report->shards_written += written ? ix->shards[i].n_parts : 0;
+    }
+    return st;
+}
+
 static void tell_clipped(const struct pack *p)
 {
     uint64_t n = p->report->note[__builtin_ctz(NOTE_CLIPPED)];
@@ -446,18 +458,16 @@ static void tell_clipped(const struct pack *p)
 /* New index, publication, clean-up, and the stat file for the next run. */
 static enum slimset_status finish(struct pack *p, struct slimset_error *err)
 {
-    bool same = false, rolled;
+    bool same = false, rolled, any = false;
     struct index now = {0};
     enum slimset_status st = io_sync_dir(p->dirs.stage, ".", err);
     if (st == SLIMSET_OK)
         st = pack_write_index(p, err);
     if (st == SLIMSET_OK)
         st = same_as_old(p, &same, err);
-    for (size_t i = 0; i < p->plan.n_shards; i++) {
-        p->report->shards_kept += p->state[i] == SHARD_KEPT;
-        p->report->shards_written += p->state[i] == SHARD_TO_DO || p->state[i] == SHARD_RESUMED;
-    }
-    p->report->unchanged = same && p->report->shards_written == 0;
+    for (size_t i = 0; i < p->plan.n_shards; i++)
+        any |= p->state[i] == SHARD_TO_DO || p->state[i] == SHARD_RESUMED;
+    p->report->unchanged = same && !any;
     if (st == SLIMSET_OK && p->report->unchanged)
         st = io_unlink(p->dirs.work, "publish", err);
     else if (st == SLIMSET_OK)
@@ -475,6 +485,8 @@ static enum slimset_status finish(struct pack *p, struct slimset_error *err)
         st = known_save(&p->plan.listing, &now, p->run, p->dirs.work, err);
     if (st == SLIMSET_OK)
         st = tell_oversized(p, &now, err);
+    if (st == SLIMSET_OK)
+        st = count_shards(p, &now, err);
     if (st == SLIMSET_OK)
         st = report_count(&now, p->report, err);
     if (st == SLIMSET_OK)

@@ -3,10 +3,12 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
+/* NAMEs are stored in lower case, so Mask is mask. */
 static bool is(struct pattern_piece a, const char *word)
 {
-    return a.n == strlen(word) && memcmp(a.p, word, a.n) == 0;
+    return a.n == strlen(word) && strncasecmp(a.p, word, a.n) == 0;
 }
 
 static enum slimset_status read_name(const char *text, struct pattern *p, const char **pattern, struct slimset_error *err)
@@ -128,5 +130,5 @@ bool pattern_leads(const struct pattern *p)
 
 bool pattern_same_name(const struct pattern *a, const struct pattern *b)
 {
-    return a->name.n == b->name.n && memcmp(a->name.p, b->name.p, a->name.n) == 0;
+    return a->name.n == b->name.n && strncasecmp(a->name.p, b->name.p, a->name.n) == 0;
 }

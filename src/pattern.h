@@ -48,7 +48,7 @@ enum slimset_status pattern_parse(const char *text, struct pattern *p, struct sl
 
 bool pattern_match(const struct pattern *p, const char *path, size_t n, struct pattern_found *found);
 
-/* The role that NAME stands for (image, mask, depth, depth-map, array, copy), -1 when it is a name like any other. */
+/* The role that NAME stands for, in upper or lower case (image, mask, depth, depth-map, array, copy), -1 when it is a name like any other. */
 int pattern_role(const struct pattern *p);
 
 /* Can files of that NAME make a sample of their own? Not those of masks, depth maps, labels and files that are copied. */

@@ -365,12 +365,27 @@ out:
     free(name);
 }
 
+/* A GLOB that no file has is a slip, as a rule. */
+static void warn_unmatched(const struct plan *p, const struct slimset_run *run)
+{
+    const struct listing *l = &p->listing;
+    for (size_t i = 0; l->n_entries > 0 && i < p->recipe->n_rules; i++) {
+        size_t k = 0;
+        while (k < l->n_entries && !listing_rule_matches(&p->recipe->rules[i], &l->entries[k]))
+            k++;
+        if (k == l->n_entries)
+            run_note(run, SLIMSET_EVENT_WARNING, "the rule '%.300s' matches none of the %zu files found; one is called %.300s",
+                     p->recipe->rules[i].glob, l->n_entries, l->entries[0].path);
+    }
+}
+
 enum slimset_status plan_samples(struct plan *p, const struct slimset_run *run, struct slimset_error *err)
 {
     struct listing *l = &p->listing;
     size_t kept = 0;
     bool tree = p->recipe->layout == SLIMSET_LAYOUT_TREE;
     enum slimset_status st = SLIMSET_OK;
+    warn_unmatched(p, run);
     for (size_t i = 0; i < l->n_entries; i++) { /* take out what --skip names */
         if (listing_user_role(p->recipe, &l->entries[i], NULL) == -1) {
             st = listing_leave_out(l, l->entries[i].path, l->entries[i].path_bytes, 3, "skipped by --skip", err);

@@ -166,9 +166,19 @@ bool recipe_resizes(const struct slimset_recipe *r)
     return any;
 }
 
+/* As short as it can be and still be read back as the same number: 0.98, not 0.97999999999999998. */
+static const char *number_text(double x, char text[32])
+{
+    snprintf(text, 32, "%.15g", x);
+    if (strtod(text, NULL) != x)
+        snprintf(text, 32, "%.17g", x);
+    return text;
+}
+
 void recipe_resize_text(const struct slimset_recipe *r, char *text, size_t n)
 {
     static const char *const box[] = {[SLIMSET_RESIZE_EXACT] = "exact", [SLIMSET_RESIZE_CROP] = "crop", [SLIMSET_RESIZE_PAD] = "pad"};
+    char factor[32];
     switch (r->resize) {
     case SLIMSET_RESIZE_NONE:
         snprintf(text, n, "none");
@@ -188,7 +198,7 @@ void recipe_resize_text(const struct slimset_recipe *r, char *text, size_t n)
         snprintf(text, n, "area:%llu", (unsigned long long)r->resize_pixels);
         break;
     case SLIMSET_RESIZE_SCALE:
-        snprintf(text, n, "scale:%.17g", r->resize_factor);
+        snprintf(text, n, "scale:%s", number_text(r->resize_factor, factor));
         break;
     }
 }
@@ -201,7 +211,7 @@ static void pixel_text(const struct slimset_recipe *r, const char *prefix, struc
     static const char *const subsampling[] = {"4:2:0", "4:2:2", "4:4:4"};
     static const char *const alpha[] = {"flatten", "keep", "reject"};
     static const char *const depth[] = {"keep", "8:range", "8:auto"};
-    char resize[64];
+    char resize[64], a[32], b[32];
     recipe_resize_text(r, resize, sizeof resize);
     line(out, err, st, "%sresize=%s", prefix, resize);
     line(out, err, st, "%supscale=%d", prefix, r->upscale);
@@ -215,9 +225,9 @@ static void pixel_text(const struct slimset_recipe *r, const char *prefix, struc
     line(out, err, st, "%skeep-metadata=%d", prefix, r->keep_metadata);
     line(out, err, st, "%salpha=%s #%02x%02x%02x", prefix, alpha[r->alpha], r->background[0], r->background[1], r->background[2]);
     line(out, err, st, "%scolor=%s", prefix, r->color == SLIMSET_COLOR_SRGB ? "srgb" : "keep");
-    line(out, err, st, "%sdepth=%s %.17g,%.17g", prefix, depth[r->depth], r->depth_lo, r->depth_hi);
+    line(out, err, st, "%sdepth=%s %s,%s", prefix, depth[r->depth], number_text(r->depth_lo, a), number_text(r->depth_hi, b));
     line(out, err, st, "%schannels=%d", prefix, r->channels);
-    line(out, err, st, "%smin-ssim=%.17g", prefix, r->min_ssim);
+    line(out, err, st, "%smin-ssim=%s", prefix, number_text(r->min_ssim, a));
     line(out, err, st, "%smask-filter=%s", prefix, r->mask_filter == SLIMSET_MASK_MAJORITY ? "majority" : "nearest");
 }
 

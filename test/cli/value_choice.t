@@ -17,3 +17,4 @@ no pack src -o out --depth 8:100,100
 no pack src -o out --depth 8:0,70000
 no pack src -o out --depth 8:nan,inf
 no pack src -o out --depth 8:0x1,5
+no pack src -o out --depth 8:0.5,9

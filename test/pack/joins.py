@@ -62,6 +62,19 @@ def test_two_folders():
     run("verify", "out", "--decode", code=0)
 
 
+def test_a_role_is_a_role_in_upper_case():
+    pairs("src")
+    pack("src", "-o", "out", "--field", "Image=val/{}.png", "--field", "MASK=valannot/{}.png", "--resize", "48")
+    assert {(f["name"], f["role"]) for s in ls("out") for f in s["fields"]} == {("jpg", "image"), ("mask.png", "mask")}
+    check_masks(members("out"), "src")
+    write("s.conf", b"resize = 48\n[field IMAGE]\npattern = val/{}.png\n[field mask]\nresize = exact:12x8\n")
+    pack("src", "-o", "conf", "--config", "s.conf", "--field", "Mask=valannot/{}.png")
+    assert opened(members("conf")["0000.mask.png"]).shape == (8, 12)
+    write("s.conf", b"[field Mask]\npattern = a/{}.png\n[field mask]\npattern = b/{}.png\n")
+    p = pack("src", "-o", "twice", "--config", "s.conf", code=2)
+    assert "stands in line 1 already" in p.err, p.err
+
+
 def test_archives_and_lists_give_the_same():
     pairs("src")
     pack("src", "-o", "out", *FIELDS, "--resize", "48")
@@ -327,6 +340,7 @@ def test_group_by():
     assert {(s["key"], s["split"], s["class"]) for s in ls("out")} == {("train/cat/v1", "train", "cat"), ("train/dog/v2", "train", "dog")}
     paths = [f["path"] for s in ls("out") if s["key"] == "train/cat/v1" for f in s["fields"] if f["name"] != "cls"]
     assert paths == sorted(f"train/cat/v1/f{i}.jpg" for i in range(12)), paths  # f10 before f2: bytes
+    assert "v1/f11.jpg comes before train/cat/v1/f2.jpg" in p.err and "warning: --group-by" in p.err, p.err
     m = members("out")
     assert m["train/dog/v2.txt"] == b"two dogs" and opened(m["train/cat/v1.011.jpg"]).shape == (24, 32, 3)
     assert ".jpg: 15 files, image" in p.err, p.err  # one kind of field, not one a number
@@ -340,6 +354,16 @@ def test_group_by():
     assert "nothing had changed" in pack("src", "-o", "out", "--group-by", "v*", "--resize", "32").out and files("out") == before
     p = pack("src", "-o", "out", "--group-by", "v1", "--resize", "32", code=2)
     assert "group-by: v* -> v1" in p.err, p.err
+
+
+def test_group_by_keeps_quiet_where_numbers_are_in_order():
+    for i, n in enumerate(("f0007.jpg", "f008.jpg", "f012.jpg", "f1.jpg", "x3.jpg", "x4b1.jpg", "x4b2.jpg", "x10.txt")):
+        write(f"src/v/{n}", jpeg(picture(20, 20, i)) if n.endswith("jpg") else b"x")
+    p = pack("src", "-o", "out", "--group-by", "v")
+    assert "f012.jpg comes before v/f1.jpg" in p.err, p.err  # 12 and 1
+    os.remove("src/v/f1.jpg")
+    p = pack("src", "-o", "quiet", "--group-by", "v")
+    assert "comes before" not in p.err, p.err
 
 
 def test_group_by_limits():

@@ -202,6 +202,40 @@ def test_no_alarm_where_classes_are_alike():
     assert "warning" not in text
 
 
+def test_formats_without_loss_leave_no_trace_in_lossless_output():
+    def bmp(i):
+        b = io.BytesIO()
+        Image.fromarray(picture(40, 30, i)).save(b, "BMP")
+        return "bmp", b.getvalue()
+    classes({"cat": bmp, "dog": lambda i: ("png", png(picture(40, 30, 100 + i)))}, 25)
+    for codec in ("png", "raw", "jpeg"):
+        r = summary("src", "-o", codec, "--codec", codec)
+        assert r["classes"] == 2 and r["class_traces"] == [], r
+    classes({"cow": lambda i: ("jpg", jpeg(picture(40, 30, 200 + i)))}, 25)
+    for codec in ("png", "raw"):
+        got = summary("src", "-o", codec + "2", "--codec", codec)["class_traces"]
+        assert [(t["what"], t["high"]) for t in got] == [("jpeg files", "cow")], got
+
+
+def test_shards_are_counted_as_files():
+    options = "--quality", "80", "--min-ssim", "0.98", "--codec", "jpeg"
+    for i in range(32):
+        write(f"src/{i}.jpg", jpeg(picture(30, 20, i)))
+        save(f"src/{i}.mask.png", (picture(30, 20, i, channels=1) > 99).astype(np.uint8))
+    r = summary("src", "-o", "out", *options)
+    assert (r["shards"], r["shards_written"], r["shards_kept"]) == (32, 32, 0), r
+    for i in (4, 9, 20): # their shards become empty
+        os.remove(f"src/{i}.jpg")
+        os.remove(f"src/{i}.mask.png")
+    r = summary("src", "-o", "out", *options)
+    files = len([n for n in os.listdir("out") if n.endswith(".tar")])
+    assert files == 29 and (r["shards"], r["shards_written"], r["shards_kept"]) == (29, 0, 29), r
+    p = pack("src", "-o", "out", *options)
+    assert "nothing had changed" in p.out and "0 written, 29 kept" in p.out and 'to_tuple("jpg", "mask.png")' in p.out, p.out
+    p = pack("src", "-o", "out", *options[:3], "0.97", *options[4:], code=2)
+    assert "min-ssim: 0.98 -> 0.97" in p.err, p.err
+
+
 def test_one_odd_class_of_many_is_found_and_small_ones_are_left_alone():
     kinds = {f"c{k}": (lambda i, k=k: ("jpg", jpeg(picture(40, 30, 50 * k + i)))) for k in range(9)}
     kinds["odd"] = lambda i: ("png", png(picture(40, 30, 900 + i)))

@@ -197,6 +197,24 @@ def test_settings_by_glob():
     assert {"a/0.jpg", "a/1.png"} <= set(fields("flag")), fields("flag").keys()
 
 
+def test_slips_are_told():
+    """A key that stands twice, and a GLOB that no file has."""
+    make()
+    for text, said in ((b"quality = 80\nresize = 48\nquality = 90\n", "s.conf:3: quality stands in line 1 already"),
+                       (b"upscale = yes\nupscale = no\n", "s.conf:2: upscale stands in line 1 already"),
+                       (b"[rule 'a/*']\nrole = image\nrole = mask\n", "s.conf:3: role stands in line 2 already"),
+                       (b"[rule 'a/*']\nchannels = 1\n[rule 'b/*']\nchannels = 1\nchannels = 3\n", "s.conf:5: channels stands in line 4 already")):
+        write("s.conf", text)
+        p = pack("src", "-o", "twice", "--config", "s.conf", code=2)
+        assert said in p.err, p.err
+    write("s.conf", b"quality = 80\nmask = b/*\nmask = c/*\n[rule 'a/*']\nquality = 70\n[rule 'val/*.jpg']\nquality = 60\n")
+    p = pack("src", "-o", "out", "--config", "s.conf", "--skip", "*.gone")
+    warned = [line for line in p.err.splitlines() if "matches none" in line]
+    assert len(warned) == 3 and all(any(f"'{g}'" in w for w in warned) for g in ("c/*", "val/*.jpg", "*.gone")), p.err
+    p = pack("src", "-o", "depth", "--depth", "8:0.5,9", code=2)
+    assert "whole numbers" in p.err, p.err
+
+
 def test_plan_says_it():
     make()
     write("s.conf", CONFIG.encode())
