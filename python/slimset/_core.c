@@ -356,7 +356,7 @@ static PyMethodDef reader_methods[] = {
     {"rows", reader_rows, METH_NOARGS, "(rows, keys)"},
     {"labels", reader_labels, METH_NOARGS, "int32 for each sample"},
     {"sample", core_sample, METH_VARARGS, "(key, split, class, label, file)"},
-    {"fields", core_fields, METH_VARARGS, "[(name, role, w, h, channels, bits, orientation)]"},
+    {"fields", core_fields, METH_VARARGS, "[(name, role, w, h, channels, bits, orientation, format)]"},
     {"find", core_find, METH_VARARGS, NULL},
     {"read", core_read, METH_VARARGS, NULL},
     {"decode", core_decode, METH_VARARGS, "(pixels, h, w, channels, bits)"},

@@ -50,8 +50,9 @@ PyObject *core_fields(PyObject *o, PyObject *args)
         st = slimset_reader_field(r, i, k, &f, &err);
         if (st != SLIMSET_OK)
             break;
-        PyObject *item = Py_BuildValue("NsIIIII", core_text(f.name), f.role != NULL ? f.role : "", (unsigned)f.w, (unsigned)f.h,
-                                       (unsigned)f.channels, (unsigned)f.bits, to_do(&f));
+        PyObject *item = Py_BuildValue("NsIIIIIs", core_text(f.name), f.role != NULL ? f.role : "", (unsigned)f.w, (unsigned)f.h,
+                                       (unsigned)f.channels, (unsigned)f.bits, to_do(&f),
+                                       f.format != NULL ? f.format : "");
         if (item == NULL || PyList_Append(names, item) != 0)
             Py_CLEAR(names);
         Py_XDECREF(item);

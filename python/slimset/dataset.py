@@ -4,7 +4,7 @@ import ast
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, NamedTuple, Optional, SupportsIndex, Tuple, Union, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from .errors import ChangedError, NotFoundError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Indices = Union[Sequence, np.ndarray]
+Which = Union[SupportsIndex, str]
 
 _PRELOAD = {None: 0, "page-cache": 1, "ram": 2}
 _FIT = {"exact": 0, "crop": 1, "centre": 2, "center": 2}
@@ -47,7 +48,7 @@ class Shard(NamedTuple):
 class Field(NamedTuple):
     """What the index says of a field: role is "image", "mask", "depth", "array", "copy" or "label"; width, height (pixels,
     of the upright picture), channels and bits are 0 where it is no image. orientation: what EXIF says that a viewer has to do
-    with the stored pixels, 1 nothing, 2 to 8 turn or mirror (0 no image); decode does not do it."""
+    with the stored pixels, 1 nothing, 2 to 8 turn or mirror (0 no image); decode does not do it. format: what the stored bytes are, "jpeg", "npy-zst", ..."""
     name: str
     role: str
     width: int
@@ -55,6 +56,7 @@ class Field(NamedTuple):
     channels: int
     bits: int
     orientation: int
+    format: str
 
 
 class Sample(Mapping):
@@ -165,7 +167,7 @@ class Dataset(Sequence):
     def __len__(self) -> int:
         return self._n
 
-    def number(self, which: Union[int, str]) -> int:
+    def number(self, which: Which) -> int:
         """The number of a sample, from its number (negative ones count from the end) or its key. NotFoundError."""
         if isinstance(which, str):
             return self._core.find(which)
@@ -179,7 +181,12 @@ class Dataset(Sequence):
             raise NotFoundError(f"{self.path}: there is no sample {which}, there are {self._n}")
         return i
 
-    def __getitem__(self, which: Any) -> Any:
+    @overload
+    def __getitem__(self, which: Which) -> Sample: ...
+    @overload
+    def __getitem__(self, which: slice) -> List[Sample]: ...
+
+    def __getitem__(self, which: Union[Which, slice]) -> Union[Sample, List[Sample]]:
         """The sample of a number or a key; a list of them for a slice."""
         if isinstance(which, slice):
             return [Sample(self, i) for i in range(*which.indices(self._n))]
@@ -227,7 +234,7 @@ class Dataset(Sequence):
     @property
     def meta(self) -> "dict[str, str]":
         """How it was made: "recipe.resize", "tool", ..."""
-        return self._once("meta", lambda: dict(line.split("=", 1) for line in self._core.meta().splitlines()))
+        return self._once("meta", lambda: dict(line.split("=", 1) for line in self._core.meta().split("\n") if line))
 
     @property
     def fields(self) -> List[str]:
@@ -237,7 +244,8 @@ class Dataset(Sequence):
     @property
     def metadata(self) -> np.ndarray:
         """One record a sample: key (str), split (str), label (int32, -1 none), shard (uint32, a position in shards), width
-        and height (uint32, pixels, of its first image when it is upright, 0 none; image_size is that of decode), bytes (uint64, of all fields). Made once; not writable."""
+        and height (uint32, pixels, of its first image when it is upright, 0 none; image_size is that of decode), bytes (uint64,
+        of all fields). Made once; not writable."""
         return self._once("metadata", self._metadata)
 
     def _metadata(self) -> np.ndarray:
@@ -260,12 +268,12 @@ class Dataset(Sequence):
 
     # --- contents
 
-    def read(self, which: Union[int, str], field: str) -> bytes:
+    def read(self, which: Which, field: str) -> bytes:
         """The bytes of a field, checked against their hash. A field is also found by its last extension ("png" for
         "seg.png") when only one has it."""
         return self._core.read(self.number(which), field)
 
-    def decode(self, which: Union[int, str], field: Optional[str] = None, *, channels: Optional[int] = 3,
+    def decode(self, which: Which, field: Optional[str] = None, *, channels: Optional[int] = 3,
                layout: str = "hwc", scale: int = 1, crop: Optional[Tuple[int, int, int, int]] = None) -> np.ndarray:
         """A field as an array. None: the first image.
 
@@ -291,7 +299,7 @@ class Dataset(Sequence):
             return pixels.reshape(h, w)
         return pixels.reshape((n, h, w) if chw else (h, w, n))
 
-    def image_size(self, which: Union[int, str], field: Optional[str] = None) -> Tuple[int, int]:
+    def image_size(self, which: Which, field: Optional[str] = None) -> Tuple[int, int]:
         """(height, width) in pixels of what decode gives: as stored, not turned."""
         return self._core.decode_size(self.number(which), field)
 

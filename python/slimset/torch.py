@@ -88,7 +88,7 @@ class Dataset(torch.utils.data.Dataset):
       "rgb8"       uint8 array (h, w, 3)
       "torchrgb8"  uint8 tensor (3, h, w)
       "bytes"      the bytes of the field as they are stored
-      "numpy"      a dict of all fields instead of a pair: images and arrays as arrays, cls as int, others as bytes, and
+      "numpy"      a dict of all fields instead of a pair: JPEG, PNG and arrays as arrays, cls as int, others as bytes, and
                    "__key__"
     crop: N or (height, width), a random box of that size; or a function (height, width) -> (top, left, height, width). Only
     what the box needs is decoded. size: N or (height, width), what comes out is resized to that, in one step with the crop;
@@ -160,9 +160,9 @@ class Dataset(torch.utils.data.Dataset):
         sample = self.data[i]
         out: Dict[str, Any] = {"__key__": sample.key}
         for f in sample.fields:
-            if f.role in ("image", "mask", "depth") and f.width:
+            if f.role in ("image", "mask", "depth") and f.width and f.format in ("jpeg", "png"):
                 out[f.name] = self.data.decode(i, f.name, channels=None)
-            elif f.name.split(".")[-1] in ("npy", "zst", "blosc"):
+            elif f.name.split(".")[-1] in ("npy", "zst", "blosc") and f.format.startswith("npy"):
                 out[f.name] = self.data.decode(i, f.name)
             else:
                 out[f.name] = int(sample[f.name]) if f.role == "label" else sample[f.name]

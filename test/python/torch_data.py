@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import subprocess
 
 import numpy as np
 import torch
@@ -39,6 +40,10 @@ def source():
     photos("src/train", 44, 150, 100, classes=("ape", "bear", "cat"))
     photos("src/val", 6, 150, 100, classes=("ape", "bear", "cat"), seed=300)
     pack("src", "-o", "out", "--resize", "96")
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-q", "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
 
 
 def pixels(data):
@@ -279,6 +284,31 @@ def test_errors_cross_processes():
         f.write(b"\0" * 40)
     with raises(slimset.DamagedError, shard, data.data[3].key):
         list(torch.utils.data.DataLoader(data, batch_size=4, num_workers=1))
+
+
+def test_everything_of_a_sample():
+    """decode="numpy" leaves what is neither JPEG, PNG nor an array as bytes; the words of a recipe may have odd line ends."""
+    os.makedirs("src")
+    rng = np.random.default_rng(9)
+    picture = Image.fromarray(rng.integers(0, 256, (20, 30, 3), np.uint8))
+    for name in ("a.jpg", "b.png", "c.bmp", "d.webp"):
+        picture.save(f"src/{name}")
+        write(f"src/{name[0]}.json.zst", zstd(b"{}"))
+        np.save(f"src/{name[0]}.x.npy", np.arange(6))
+    pack("src", "-o", "out", "--mask", "*a\u2028=b\x0b*")
+    data = slimset.torch.Dataset("out", decode="numpy")
+    assert len(data) == 4
+    for i, s in enumerate(data.data):
+        got = data[i]
+        for name, value in s.items():
+            if name in ("jpg", "png"):
+                assert np.array_equal(got[name], np.asarray(Image.open(io.BytesIO(value)))), name
+            elif "npy" in name:
+                assert np.array_equal(got[name], np.arange(6)), name
+            else:
+                assert got[name] == value and name in ("bmp", "webp", "json.zst"), name
+        assert len(got) == len(s) + 1
+    assert "\u2028" in "".join(data.data.meta.values()), data.data.meta
 
 
 STRUCTURED = """
