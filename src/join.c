@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "join.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,10 @@ struct stems {
     size_t mask, n;
 };
 
-enum { SEVERAL = UINT32_MAX };
+enum {
+    SEVERAL = UINT32_MAX,
+    LOOK_ELSEWHERE = 64 /* files without a sample that are looked up among other sources */
+};
 
 struct joins {
     struct listing *l;
@@ -301,7 +305,7 @@ static enum slimset_status index_samples(struct joins *j, struct slimset_error *
             if (e->name[at - 1] != '/')
                 continue;
             st = stem_add(&j->ends, hash_bytes(e->name + at, e->key_bytes - at), (uint32_t)i, &was, err);
-            if (st == SLIMSET_OK && was != NULL)
+            if (st == SLIMSET_OK && was != NULL && was->entry != (uint32_t)i) /* val.zip with val/: twice the same */
                 was->entry = SEVERAL;
             if (st != SLIMSET_OK || skip == 0 || at <= skip)
                 continue;
@@ -311,7 +315,7 @@ static enum slimset_status index_samples(struct joins *j, struct slimset_error *
                 st = buf_append(&j->text, e->name + at, e->key_bytes - at, err);
             if (st == SLIMSET_OK)
                 st = stem_add(&j->ends, hash_bytes(j->text.data, j->text.len), (uint32_t)i, &was, err);
-            if (st == SLIMSET_OK && was != NULL)
+            if (st == SLIMSET_OK && was != NULL && was->entry != (uint32_t)i)
                 was->entry = SEVERAL;
         }
     }
@@ -385,10 +389,53 @@ static const struct entry *sample_of(const struct joins *j, const void *stem, si
     return e != NULL && j->lead >= 0 && e->join == 0 ? NULL : e; /* a sample without the leading NAME has its stem by chance */
 }
 
+/* The sample that the entry, whose stem stands in j->text, would go to if both had the same source. NULL: none. */
+static const struct entry *sample_elsewhere(const struct joins *j, const struct entry *e)
+{
+    const struct listing *l = j->l;
+    size_t skip = strlen(l->sources[e->source].prefix);
+    char stem[4096];
+    if (skip == 0 || j->text.len <= skip || memcmp(j->text.data, e->path, skip) != 0)
+        return NULL;
+    for (size_t i = 0; i < l->n_sources; i++) {
+        bool several;
+        int n = snprintf(stem, sizeof stem, "%s%.*s", l->sources[i].prefix, (int)(j->text.len - skip), (const char *)j->text.data + skip);
+        if (i == e->source || n <= 0 || (size_t)n >= sizeof stem)
+            continue;
+        const struct entry *to = sample_of(j, stem, (size_t)n, &several);
+        if (to != NULL && to->source != e->source)
+            return to;
+    }
+    return NULL;
+}
+
+/* "--field NAME='SOURCE/PATTERN' ": the pattern of an entry, bound to its source. */
+static int bound_pattern(const struct joins *j, const struct entry *e, char *text, size_t n)
+{
+    const struct pattern_piece name = j->pattern[e->join - 1].name;
+    const char *pattern = j->recipe->joins[e->join - 1].text + name.n + 1, *prefix = j->l->sources[e->source].prefix;
+    while (pattern[0] == '.' && pattern[1] == '/')
+        pattern += 2;
+    return snprintf(text, n, " --field %.*s='%s%s'", (int)name.n, name.p, prefix, pattern);
+}
+
+/* Stems are joined below each source of its own: images in one archive and masks in another need to be told so. */
+static void tell_elsewhere(const struct joins *j, const struct entry *e, const struct entry *to)
+{
+    char image[500] = "", mask[500];
+    if (to->join != 0)
+        bound_pattern(j, to, image, sizeof image);
+    bound_pattern(j, e, mask, sizeof mask);
+    run_note(j->run, SLIMSET_EVENT_WARNING, "%.150s and %.150s are of two sources, and {} joins the files of one; patterns that begin with "
+             "the sources join them:%.300s%.300s", to->path, e->path, image, mask);
+}
+
 static enum slimset_status attach_all(struct joins *j, struct slimset_error *err)
 {
     struct listing *l = j->l;
     size_t kept = j->n_own, lost = 0;
+    struct entry apart = {0};
+    const struct entry *elsewhere = NULL; /* where apart would go */
     const char *first_lost = NULL, *why = NULL;
     enum slimset_status st = SLIMSET_OK;
     for (size_t i = j->n_own; st == SLIMSET_OK && i < l->n_entries; i++) {
@@ -404,6 +451,8 @@ static enum slimset_status attach_all(struct joins *j, struct slimset_error *err
             l->entries[kept++] = e;
             continue;
         }
+        if (st == SLIMSET_OK && !several && elsewhere == NULL && lost < LOOK_ELSEWHERE && (elsewhere = sample_elsewhere(j, &e)) != NULL)
+            apart = e;
         const char *text = several ? "several samples have its stem (--field)" : "no sample has its stem (--field)";
         if (st == SLIMSET_OK)
             st = listing_leave_out(l, e.path, e.path_bytes, 2, text, err);
@@ -415,6 +464,8 @@ static enum slimset_status attach_all(struct joins *j, struct slimset_error *err
     l->n_entries = kept;
     if (st == SLIMSET_OK && lost > 0)
         run_note(j->run, SLIMSET_EVENT_WARNING, "%zu files of --field are left out, such as %.300s: %s", lost, first_lost, why);
+    if (st == SLIMSET_OK && elsewhere != NULL)
+        tell_elsewhere(j, &apart, elsewhere);
     return st;
 }
 
@@ -459,6 +510,10 @@ static enum slimset_status tell_missing(struct joins *j, const struct pattern *n
         missing += !has;
         if (!has && example == NULL)
             example = &l->entries[i];
+    }
+    if (samples == 0) {
+        run_note(j->run, SLIMSET_EVENT_WARNING, "--field %.*s: there is no sample that could have one", (int)name->name.n, name->name.p);
+        return SLIMSET_OK;
     }
     if (missing == 0) {
         run_note(j->run, SLIMSET_EVENT_NOTE, "--field %.*s: all %zu samples have one", (int)name->name.n, name->name.p, samples);

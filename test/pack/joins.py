@@ -62,6 +62,29 @@ def test_two_folders():
     run("verify", "out", "--decode", code=0)
 
 
+def test_two_archives():
+    """Images in one archive, masks in another: the warning has the patterns that join them."""
+    pairs("src")
+    for name in ("val", "valannot"):
+        with zipfile.ZipFile(f"{name}.zip", "w") as z:
+            for n in sorted(os.listdir(f"src/{name}")):
+                z.write(f"src/{name}/{n}", f"{name}/{n}")
+    sources = "val.zip", "valannot.zip"
+    for i, fields in enumerate((FIELDS, ("--field", "mask=valannot/{}.png"))):
+        p = pack(*sources, "-o", f"apart{i}", *fields, "--resize", "48")
+        said = [line for line in p.err.splitlines() if "are of two sources" in line]
+        assert len(said) == 1, p.err
+        assert not any(f["role"] == "mask" for s in ls(f"apart{i}") for f in s["fields"])
+        better = shlex.split(said[0].split("join them:")[1])
+        assert len(better) == (4 if i == 0 else 2), better
+        p = pack(*sources, "-o", f"together{i}", *better, "--resize", "48")
+        assert "--field mask: all 6 samples have one" in p.err and "two sources" not in p.err, p.err
+        m = {k.rsplit("/", 1)[-1]: v for k, v in members(f"together{i}").items()}
+        check_masks(m, "src")
+    p = pack("valannot.zip", "-o", "none", "--field", "mask=valannot/{}.png", code=2)
+    assert "all 0 samples" not in p.err, p.err
+
+
 def test_a_role_is_a_role_in_upper_case():
     pairs("src")
     pack("src", "-o", "out", "--field", "Image=val/{}.png", "--field", "MASK=valannot/{}.png", "--resize", "48")
