@@ -35,7 +35,7 @@ static bool read_decimal(const char **s, double *number)
 static bool read_alpha(struct options *o, struct slimset_recipe *recipe)
 {
     static const char hex[] = "0123456789abcdef";
-    recipe->alpha = SLIMSET_ALPHA_COLOUR;
+    recipe->alpha = SLIMSET_ALPHA_FLATTEN;
     switch (o->choice) {
     case 0: memset(recipe->background, 255, 3); return true;
     case 1: memset(recipe->background, 0, 3); return true;

@@ -84,9 +84,9 @@ static bool already_fits(const struct converter *c, const struct work *w)
         return true;
     if (r->color == SLIMSET_COLOR_SRGB && i->icc_bytes > 0)
         return false;
-    if (r->channels != 0 && (i->channels != r->channels || i->palette))
+    if (r->channels != 0 && (i->channels != r->channels || i->palette || i->alpha))
         return false;
-    if (i->alpha && r->alpha == SLIMSET_ALPHA_REJECT)
+    if (i->alpha && (r->alpha == SLIMSET_ALPHA_REJECT || r->alpha == SLIMSET_ALPHA_FLATTEN))
         return false;
     if (i->bits == 16 && r->depth != SLIMSET_DEPTH_KEEP)
         return false;
@@ -156,8 +156,9 @@ static enum slimset_status settle_colours(struct converter *c, struct work *w, s
     if (st == SLIMSET_OK && im->bits == 16 && w->depth_lo < w->depth_hi && pixels_outside(im, w->depth_lo, w->depth_hi))
         w->field->notes |= NOTE_CLIPPED;
     if (st == SLIMSET_OK && im->alpha) {
-        bool holds = w->codec == SLIMSET_CODEC_PNG || w->codec == SLIMSET_CODEC_WEBP;
-        bool can_hold = holds || w->codec == SLIMSET_CODEC_NPY;
+        bool format_holds = w->codec == SLIMSET_CODEC_PNG || w->codec == SLIMSET_CODEC_WEBP;
+        bool holds = format_holds && r->alpha != SLIMSET_ALPHA_FLATTEN && r->channels == 0;
+        bool can_hold = format_holds || w->codec == SLIMSET_CODEC_NPY;
         if (r->alpha == SLIMSET_ALPHA_REJECT)
             return err_bad(err, SLIMSET_REJECT_ALPHA, "has an alpha channel that is not opaque (--alpha reject)");
         if (r->alpha == SLIMSET_ALPHA_KEEP && !can_hold)
@@ -323,7 +324,7 @@ static enum slimset_status reencode(struct converter *c, const uint8_t *data, si
 bool convert_keeps_pixels(const struct slimset_recipe *r)
 {
     return r->resize == SLIMSET_RESIZE_NONE && r->channels == 0 && r->color == SLIMSET_COLOR_KEEP &&
-           r->depth == SLIMSET_DEPTH_KEEP && r->alpha != SLIMSET_ALPHA_REJECT && !r->reencode_all;
+           r->depth == SLIMSET_DEPTH_KEEP && r->alpha != SLIMSET_ALPHA_REJECT && r->alpha != SLIMSET_ALPHA_FLATTEN && !r->reencode_all;
 }
 
 enum slimset_status convert_image(struct converter *c, const uint8_t *data, size_t n, struct work *w, struct buf *out,

@@ -64,7 +64,7 @@ enum slimset_status convert_probe(struct converter *c, const uint8_t *data, size
             w->depth_hi = f->max_value;
         }
         st = convert_image(c, data, n, w, &c->probe, err);
-        if (st == SLIMSET_BAD_INPUT && err->reject == SLIMSET_REJECT_DEPTH) { /* the plan decides; not this file's fault */
+        if (st == SLIMSET_BAD_INPUT && (err->reject == SLIMSET_REJECT_DEPTH || err->reject == SLIMSET_REJECT_ALPHA)) { /* the options decide */
             c->probe.len = n;
             st = SLIMSET_OK;
         }

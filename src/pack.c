@@ -43,6 +43,11 @@ static enum slimset_status check_request(const struct slimset_recipe *r, const s
         return err_set(err, SLIMSET_USAGE, "--shard-size %llu: at least 1 MB", (unsigned long long)r->shard_bytes);
     if (r->alpha == SLIMSET_ALPHA_KEEP && r->output == SLIMSET_OUTPUT_JPEG)
         return err_set(err, SLIMSET_USAGE, "--alpha keep with --codec jpeg: JPEG has no alpha");
+    for (size_t i = 0; i <= r->n_settings; i++) {
+        const struct slimset_recipe *s = i == 0 ? r : &r->settings[i - 1];
+        if (s->alpha == SLIMSET_ALPHA_KEEP && s->channels != 0)
+            return err_set(err, SLIMSET_USAGE, "--alpha keep with --channels %d: alpha is one channel more", s->channels);
+    }
     for (size_t i = 0; i < r->n_settings; i++)
         if (r->settings[i].alpha == SLIMSET_ALPHA_KEEP && r->settings[i].output == SLIMSET_OUTPUT_JPEG)
             return err_set(err, SLIMSET_USAGE, "alpha = keep with codec = jpeg: JPEG has no alpha");

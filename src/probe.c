@@ -272,6 +272,20 @@ static bool may_shift(const struct findings *f)
     return f->bits16 == f->n && f->max_value >= 32768 && (!f->merges || fills);
 }
 
+static void warn_alpha(const struct probe *pr, const struct plan_rule *r, const struct slimset_recipe *recipe, const struct findings *f)
+{
+    bool holds = r->codec != SLIMSET_CODEC_JPEG && recipe->channels == 0 && recipe->alpha != SLIMSET_ALPHA_FLATTEN;
+    if (f->n == 0 || f->alpha * 100 <= f->n || r->role != SLIMSET_ROLE_IMAGE)
+        return;
+    if (recipe->alpha == SLIMSET_ALPHA_REJECT)
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are rejects (--alpha reject)", r->name,
+                 f->alpha, f->n);
+    else if (!holds)
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
+                 "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
+                 recipe->background[2]);
+}
+
 /* What becomes of 16 bits in a codec that has 8 is said before the run. */
 static void warn_16_bits(const struct probe *pr, const struct plan_rule *r, const struct slimset_recipe *recipe, const struct findings *f)
 {
@@ -396,10 +410,7 @@ static enum slimset_status settle(struct probe *pr, size_t i, struct slimset_err
     }
     run_note(pr->run, SLIMSET_EVENT_NOTE, "%s%s: %llu files, %s (%s) -> %s%s%s (%s)", r->name[0] != '\0' ? "." : "no extension",
              r->name, (unsigned long long)r->n_files, roles[r->role], why_role, codec_text(r->codec), lossy, size, why_codec);
-    if (f->n > 0 && f->alpha * 100 > f->n && r->codec == SLIMSET_CODEC_JPEG && r->role == SLIMSET_ROLE_IMAGE)
-        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: %u of %u probed files are really transparent; they are flattened on "
-                 "#%02x%02x%02x (--alpha)", r->name, f->alpha, f->n, recipe->background[0], recipe->background[1],
-                 recipe->background[2]);
+    warn_alpha(pr, r, recipe, f);
     warn_lossy_masks(pr, r, f);
     warn_16_bits(pr, r, recipe, f);
     if (recipe->min_ssim > 0 && !recipe->lossless && r->role == SLIMSET_ROLE_IMAGE && (r->codec == SLIMSET_CODEC_WEBP ||

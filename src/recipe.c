@@ -209,7 +209,7 @@ static void pixel_text(const struct slimset_recipe *r, const char *prefix, struc
 {
     static const char *const output[] = {"auto", "jpeg", "png", "webp", "keep", "raw"};
     static const char *const subsampling[] = {"4:2:0", "4:2:2", "4:4:4"};
-    static const char *const alpha[] = {"flatten", "keep", "reject"};
+    static const char *const alpha[] = {"flatten", "keep", "reject", "flatten-all"};
     static const char *const depth[] = {"keep", "8:range", "8:auto"};
     char resize[64], a[32], b[32];
     recipe_resize_text(r, resize, sizeof resize);

@@ -38,7 +38,9 @@ enum slimset_layout { SLIMSET_LAYOUT_SHARDS = 1, SLIMSET_LAYOUT_TREE = 2, SLIMSE
 enum slimset_subsampling { SLIMSET_SUBSAMPLING_420 = 0, SLIMSET_SUBSAMPLING_422, SLIMSET_SUBSAMPLING_444 };
 enum slimset_output { SLIMSET_OUTPUT_AUTO = 0, SLIMSET_OUTPUT_JPEG, SLIMSET_OUTPUT_PNG, SLIMSET_OUTPUT_WEBP,
                       SLIMSET_OUTPUT_KEEP, SLIMSET_OUTPUT_RAW };
-enum slimset_alpha { SLIMSET_ALPHA_COLOUR = 0, SLIMSET_ALPHA_KEEP, SLIMSET_ALPHA_REJECT };
+enum slimset_alpha { SLIMSET_ALPHA_COLOUR = 0, /* laid on the background where the output has no alpha, kept elsewhere */
+                     SLIMSET_ALPHA_KEEP, SLIMSET_ALPHA_REJECT,
+                     SLIMSET_ALPHA_FLATTEN /* laid on the background everywhere: a colour was asked for */ };
 enum slimset_color { SLIMSET_COLOR_KEEP = 0, SLIMSET_COLOR_SRGB };
 enum slimset_depth { SLIMSET_DEPTH_KEEP = 0, SLIMSET_DEPTH_8_RANGE, SLIMSET_DEPTH_8_AUTO };
 enum slimset_mask_filter { SLIMSET_MASK_NEAREST = 0, SLIMSET_MASK_MAJORITY };

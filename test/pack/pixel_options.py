@@ -90,6 +90,28 @@ def test_alpha_keep_and_reject():
     assert set(rejects("none")) == {"rgba.png"}
 
 
+def test_a_colour_or_channels_flatten_where_alpha_could_stay():
+    save("src/rgba.png", veiled())
+    save("src/la.png", veiled(2))
+    save("src/opaque.png", np.dstack([picture(64, 48, 4), np.full((48, 64), 255, np.uint8)]))
+    for n, extra in enumerate((["--codec", "png"], ["--codec", "keep"], ["--resize", "64", "--lossless"], [])):
+        p = pack("src", "-o", f"o{n}", *extra, "--alpha", "black", *PLAIN)
+        out = stored(f"o{n}")
+        assert np.abs(shot(out["rgba.png"][0]) - over(veiled(), (0, 0, 0))).max() <= 0.51, extra
+        assert np.abs(shot(out["la.png"][0]) - over(veiled(2), (0,))[..., 0]).max() <= 0.51, extra
+        assert np.array_equal(shot(out["opaque.png"][0]), picture(64, 48, 4)) and "flattened on #000000" in p.err
+    for n, extra in enumerate((["--codec", "png"], [])):
+        pack("src", "-o", f"c{n}", "--channels", "3", *extra, *PLAIN)
+        out = stored(f"c{n}")
+        assert all(shot(d).shape == (48, 64, 3) and f["channels"] == 3 for d, f in out.values())
+        assert np.abs(shot(out["rgba.png"][0]) - over(veiled(), (255,) * 3)).max() <= 0.51
+    run("pack", "src", "-o", "no", "--channels", "3", "--alpha", "keep", code=2)
+    p = pack("src", "-o", "rej", "--codec", "jpeg", "--alpha", "reject", *PLAIN, code=3)
+    assert "they are rejects (--alpha reject)" in p.err and "flattened on" not in p.err, p.err
+    for bad in ("8:0.5,9", "8:1,9.5"):
+        run("pack", "src", "-o", "bad", "--depth", bad, code=2)
+
+
 def test_lossless_keeps_png():
     for i in range(4):
         save(f"src/{i}.png", picture(90, 60, i))

@@ -50,7 +50,7 @@ static void test_pixel_options(void)
 {
     CHECK(parse("s -oo --resize short:256 --upscale --codec webp --reencode=all --quality 75 "
                 "--subsampling 4:2:2 --no-optimize --png-level=9 --keep-metadata --alpha #1aF0ff "
-                "--color srgb --depth 8:0.5,4095 --channels 1"));
+                "--color srgb --depth 8:1,4095 --channels 1"));
     const struct slimset_recipe *r = &request.recipe;
     CHECK_INT(r->resize, SLIMSET_RESIZE_SHORT);
     CHECK_INT(r->resize_a, 256);
@@ -60,13 +60,13 @@ static void test_pixel_options(void)
     CHECK_INT(r->quality, 75);
     CHECK_INT(r->subsampling, SLIMSET_SUBSAMPLING_422);
     CHECK_INT(r->png_level, 9);
-    CHECK_INT(r->alpha, SLIMSET_ALPHA_COLOUR);
+    CHECK_INT(r->alpha, SLIMSET_ALPHA_FLATTEN);
     CHECK_INT(r->background[0], 0x1a);
     CHECK_INT(r->background[1], 0xf0);
     CHECK_INT(r->background[2], 0xff);
     CHECK_INT(r->color, SLIMSET_COLOR_SRGB);
     CHECK_INT(r->depth, SLIMSET_DEPTH_8_RANGE);
-    CHECK(r->depth_lo == 0.5 && r->depth_hi == 4095);
+    CHECK(r->depth_lo == 1 && r->depth_hi == 4095);
     CHECK_INT(r->channels, 1);
 }
 
