@@ -15,12 +15,12 @@ PathLike = Union[str, "os.PathLike[str]"]
 Indices = Union[Sequence, np.ndarray]
 Which = Union[SupportsIndex, str]
 
-_PRELOAD = {None: 0, "page-cache": 1, "ram": 2}
-_FIT = {"exact": 0, "crop": 1, "centre": 2, "center": 2}
-_LAYOUT = {"hwc": False, "chw": True}
-_CHANNELS = {1: 1, 3: 3, 4: 4}
-_AS_STORED = {**_CHANNELS, None: 0}
-_SCALE = {1: 1, 2: 2, 4: 4, 8: 8}
+_PRELOAD: dict = {None: 0, "page-cache": 1, "ram": 2}
+_FIT: dict = {"exact": 0, "crop": 1, "centre": 2, "center": 2}
+_LAYOUT: dict = {"hwc": False, "chw": True}
+_CHANNELS: dict = {1: 1, 3: 3, 4: 4}
+_AS_STORED: dict = {**_CHANNELS, None: 0}
+_SCALE: dict = {1: 1, 2: 2, 4: 4, 8: 8}
 _ROW = np.dtype([("bytes", "<u8"), ("key_at", "<u8"), ("label", "<i4"), ("key_n", "<u4"), ("w", "<u4"), ("h", "<u4")])
 
 
@@ -249,8 +249,8 @@ class Dataset(Sequence):
         return self._once("metadata", self._metadata)
 
     def _metadata(self) -> np.ndarray:
-        rows, keys = self._core.rows()
-        rows = np.frombuffer(rows, _ROW)
+        table, keys = self._core.rows()
+        rows = np.frombuffer(table, _ROW)
         names = [keys[a:a + n].decode("utf-8", "surrogateescape")
                  for a, n in zip(rows["key_at"].tolist(), rows["key_n"].tolist())]
         key_n = max(map(len, names), default=1)
@@ -364,8 +364,8 @@ def _reopen(path: str, preload: Optional[str], verify: bool, fingerprint: str) -
 
 def as_array(values: bytearray, descr: str, shape: Tuple[int, ...], fortran: bool) -> np.ndarray:
     """What _core says of an array as one; descr as in a .npy file, which for a structured one is a list."""
-    kind = np.lib.format.descr_to_dtype(ast.literal_eval(descr) if descr.startswith("[") else descr)
-    return np.ndarray(shape, kind, values, order="F" if fortran else "C")
+    kind: Any = ast.literal_eval(descr) if descr.startswith("[") else descr
+    return np.ndarray(shape, np.lib.format.descr_to_dtype(kind), values, order="F" if fortran else "C")
 
 
 def _frozen(a: np.ndarray) -> np.ndarray:
