@@ -121,7 +121,9 @@ static int find_lead(const struct joins *j)
             lead = (int)i;
         several |= !pattern_same_name(&j->pattern[i], &j->pattern[0]);
     }
-    return lead < 0 && several && pattern_role(&j->pattern[0]) == SLIMSET_ROLE_ARRAY ? 0 : lead;
+    if (!several)
+        return -1; /* alone it is something for the samples that are there: their captions, the left one of a pair */
+    return lead < 0 && pattern_role(&j->pattern[0]) == SLIMSET_ROLE_ARRAY ? 0 : lead;
 }
 
 /* The first pattern of the same NAME. */

@@ -3,7 +3,7 @@
  * Joins files of several folders to samples: --field image='val/{}.png' --field mask='valannot/{}.png'.
  *
  * A file belongs to the last --field whose pattern matches its path (or, where there are several sources, its path below its
- * source). One NAME leads: image, else the first that is not mask, depth, label, array or copy, else array where it comes first of several.
+ * source). One NAME leads: image, else, of several, the first that is not mask, depth, label, array or copy, else array where it comes first of several.
  * A file of the leading NAME stays in its sample with what else the rule of keys.h puts there; the sample is now called as the stem.
  * Files of the other NAMEs go to the sample of their stem and are its field NAME.ext. Where no NAME leads, samples
  * keep their names, and a file goes to the sample whose path, or end of the path behind a "/", is its stem.

@@ -49,6 +49,21 @@ def check_masks(m, root, n=6, size=(48, 32)):
         assert (np.asarray(mask) == np.asarray(want)).all(), i
 
 
+def test_a_name_alone_joins_to_samples_as_they_are():
+    for name, folder, ext in (("caption", "txt", "txt"), ("left", "l", "png"), ("label", "gt", "png")):
+        for i in range(5):
+            write(f"{name}.src/img/{i}.jpg", jpeg(picture(40, 30, i)))
+            if ext == "txt":
+                write(f"{name}.src/{folder}/{i}.txt", b"a caption %d" % i)
+            else:
+                save(f"{name}.src/{folder}/{i}.png", labels(40, 30, i))
+        p = pack(f"{name}.src", "-o", name, "--field", f"{name}={folder}/{{}}.{ext}")
+        assert f"--field {name}: all 5" in p.err, p.err
+        assert all(f"{name}.{ext}" in fields for fields in keys(name).values()) and len(keys(name)) == 5, keys(name)
+    m = members("caption")
+    assert sorted(v for k, v in m.items() if k.endswith("caption.txt")) == [b"a caption %d" % i for i in range(5)], list(m)
+
+
 def test_two_folders():
     pairs("src")
     p = pack("src", "-o", "out", *FIELDS, "--resize", "48")
