@@ -90,7 +90,8 @@ static void test_names(void)
     } cases[] = {{"image={}", SLIMSET_ROLE_IMAGE, true}, {"mask={}", SLIMSET_ROLE_MASK, false},
                  {"depth={}", SLIMSET_ROLE_DEPTH, false}, {"depth-map={}", SLIMSET_ROLE_DEPTH, false},
                  {"array={}", SLIMSET_ROLE_ARRAY, false}, {"copy={}", SLIMSET_ROLE_COPY, false},
-                 {"label={}", -1, false}, {"left={}", -1, true}, {"masks={}", -1, true}, {"Image={}", -1, true}};
+                 {"label={}", -1, false}, {"left={}", -1, true}, {"masks={}", -1, true}, {"Image={}", SLIMSET_ROLE_IMAGE, true},
+                 {"MASK={}", SLIMSET_ROLE_MASK, false}, {"Depth-Map={}", SLIMSET_ROLE_DEPTH, false}};
     struct pattern p, q;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_INT(pattern_parse(cases[i].text, &p, &err), SLIMSET_OK);
@@ -98,7 +99,7 @@ static void test_names(void)
         CHECK_INT(pattern_leads(&p), cases[i].leads);
     }
     pattern_parse("mask=a/{}", &p, &err);
-    pattern_parse("mask=b/{}", &q, &err);
+    pattern_parse("Mask=b/{}", &q, &err);
     CHECK(pattern_same_name(&p, &q));
     pattern_parse("masks=b/{}", &q, &err);
     CHECK(!pattern_same_name(&p, &q));
