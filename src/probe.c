@@ -289,6 +289,8 @@ static void warn_alpha(const struct probe *pr, const struct plan_rule *r, const 
 /* What becomes of 16 bits in a codec that has 8 is said before the run. */
 static void warn_16_bits(const struct probe *pr, const struct plan_rule *r, const struct slimset_recipe *recipe, const struct findings *f)
 {
+    if (f->bits16 > 0 && r->role == SLIMSET_ROLE_IMAGE && recipe->color == SLIMSET_COLOR_SRGB)
+        run_note(pr->run, SLIMSET_EVENT_WARNING, ".%s: 16-bit images with a colour profile become 8-bit sRGB (--color srgb)", r->name);
     if (f->bits16 == 0 || r->role != SLIMSET_ROLE_IMAGE || recipe->depth != SLIMSET_DEPTH_KEEP ||
         (r->codec != SLIMSET_CODEC_JPEG && r->codec != SLIMSET_CODEC_WEBP))
         return;

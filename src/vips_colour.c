@@ -181,7 +181,7 @@ enum slimset_status vips_to_srgb(const struct image *in, const uint8_t *icc, siz
         *notes |= NOTE_PROFILE_BAD;
         return plain_copy(in, out, err);
     }
-    *notes |= NOTE_PROFILE_USED;
+    *notes |= NOTE_PROFILE_USED | (in->bits == 16 ? NOTE_SCALED_8BIT : 0);
     if (in->alpha)
         copy_plane(in, in->n_planes - 1u, out, out->n_planes - 1u);
     return SLIMSET_OK;

@@ -647,6 +647,7 @@ def judge_colour(j):
                                            [[(233, 24, 24), (0, 201, 0), (24, 24, 205), (129, 129, 129)]], tol=3))
         wide = patches.astype(np.uint16) * 257
         report("icc_adobe_16", differs(convert(wide, RGB, 0, icc), np.array(cms), RGB, 8, tol=2))
+        report("icc_16_noted", None if convert(wide, RGB, 0, icc)["notes"] == PROFILE_USED | 1 << 12 else "not scaled-8bit")
         rgba = np.dstack([patches, [[0, 77, 200, 255]]]).astype(np.uint8)
         report("icc_alpha", differs(convert(rgba, RGB, 1, icc), np.dstack([np.array(cms), rgba[:, :, 3]]), RGB, 8, 1, 2))
         wide4 = rgba.astype(np.uint16) * 257
