@@ -232,6 +232,17 @@ static enum slimset_status inner_open(const struct walk *w, const struct record 
     return in->format == FORMAT_ZIP ? zip_locate(&in->v, &in->zip, err) : SLIMSET_OK;
 }
 
+/* How much of an archive's name stands for it as a folder: without the suffix, except where "",
+ * "." or ".." would be left of it ("...zip"). */
+static uint32_t folder_bytes(const char *name, uint32_t n, uint32_t suffix)
+{
+    const uint32_t stem = n - suffix;
+    uint32_t at = stem;
+    while (at > 0 && name[at - 1] == '.')
+        at--;
+    return stem - at <= 2 && (at == 0 || name[at - 1] == '/') ? n : stem;
+}
+
 /* Opens and lists the archive that a member is. *opened is false when the member is to be
  * reported as it is (perhaps with a problem, then set in *r). */
 static enum slimset_status inner_list(struct walk *w, struct record *r, size_t suffix, bool *opened,
@@ -260,7 +271,7 @@ static enum slimset_status inner_list(struct walk *w, struct record *r, size_t s
             now = mark;
         return st;
     }
-    const uint32_t stem = r->name_bytes - (uint32_t)suffix;
+    const uint32_t stem = folder_bytes(r->name, r->name_bytes, (uint32_t)suffix);
     char *prefix = malloc((size_t)stem + 1);
     if (prefix == NULL)
         return err_nomem(err, (unsigned long long)stem + 1);

@@ -103,6 +103,22 @@ def test_tar_of_tars_and_zip_of_zips():
         assert members(f"out{i}") == members("golden"), name
 
 
+def test_inner_archives_whose_names_are_dots():
+    """What is left of "...zip" without its suffix leads upwards: there the whole name is the folder."""
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as z:
+        z.writestr("x.jpg", jpeg(picture(8, 8)))
+    names = ["...zip", "..zip", "d/.zip", "d/..zip", "d/...zip", "....zip", "e/a...zip"]
+    with zipfile.ZipFile("dots.zip", "w") as z:
+        for name in names:
+            z.writestr(name, inner.getvalue())
+    pack("dots.zip", "-o", "dots")
+    got = {f["path"] for s in ls("dots") for f in s["fields"]}
+    want = {"...zip/x.jpg", "..zip/x.jpg", "d/..zip/x.jpg", "d/...zip/x.jpg", ".../x.jpg", "e/a../x.jpg"}
+    assert got == want, got ^ want
+    assert [r["path"] for r in ls("dots", "--left-out")] == ["d/.zip"]
+
+
 def test_webdataset_input_keeps_keys_and_fields():
     want = {}
     with tarfile.open("train-000.tar", "w") as t:
