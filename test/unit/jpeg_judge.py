@@ -56,8 +56,8 @@ class Info(C.Structure):
                 ("is_float", C.c_bool), ("alpha", C.c_bool), ("palette", C.c_bool),
                 ("progressive", C.c_bool), ("arithmetic", C.c_bool), ("colour", C.c_int),
                 ("h_samp", C.c_uint8 * 4), ("v_samp", C.c_uint8 * 4), ("frames", C.c_uint32),
-                ("icc", C.c_void_p), ("icc_bytes", C.c_size_t), ("has_metadata", C.c_bool),
-                ("notes", C.c_uint32)]
+                ("icc", C.c_void_p), ("icc_bytes", C.c_size_t), ("lossless", C.c_bool),
+                ("has_metadata", C.c_bool), ("notes", C.c_uint32)]
 
 
 class Plane(C.Structure):
