@@ -109,8 +109,11 @@ def packed(args, folder, out, options):
 
 
 class Array(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_char * 16), ("fortran", ctypes.c_bool), ("dims", ctypes.c_uint32), ("shape", ctypes.c_uint64 * 32),
-                ("item_bytes", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+    """struct slimset_array."""
+    _fields_ = [("dtype", ctypes.c_char * 16), ("descr", ctypes.c_char * 8192),
+                ("fortran", ctypes.c_bool), ("dims", ctypes.c_uint32),
+                ("shape", ctypes.c_uint64 * 32), ("item_bytes", ctypes.c_uint64),
+                ("bytes", ctypes.c_uint64)]
 
 
 class Error(ctypes.Structure):
